@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import tflite
 
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Budget, Interface, UnsupportedError, converting, require
+from qdialect.frontends.building.checks import Budget, Interface, Shape, UnsupportedError, converting, require
 from qdialect.frontends.planning.reduction import reduced_shape
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, window_options
 from qdialect.frontends.tflite.operators.reduction import reduction_of
@@ -30,8 +28,6 @@ from qdialect.support.diagnostics import ImportModelError
 
 Rule = Callable[[Operator], Sequence[Shape]]
 """The shapes of an operator's outputs; raises `UnsupportedError` where its inputs do not give them."""
-
-_MAX_DIMENSIONS = 8
 
 
 def is_open(tensor: Tensor) -> bool:
@@ -77,29 +73,15 @@ def _built(operator: Operator, context: ir.Context) -> Sequence[Shape]:
 
 def _reshape(operator: Operator) -> Sequence[Shape]:
     data, *shape = operands(operator, 1, 2)
-    wanted = integers(shape[0], "shape") if shape else _new_shape(operator)
+    wanted: Shape = integers(shape[0], "shape") if shape else operator.option("NewShape")
     known = math.prod(extent for extent in wanted if extent != -1)
     require(wanted.count(-1) <= 1 and known >= 1, f"shape must have at most one unknown extent, but got {list(wanted)}")
     return [tuple(math.prod(data.shape) // known if extent == -1 else extent for extent in wanted)]
 
 
-def _new_shape(operator: Operator) -> Shape:
-    def read(options: tflite.ReshapeOptions) -> Shape:
-        count = options.NewShapeLength()
-        require(count <= _MAX_DIMENSIONS, f"shape must have at most {_MAX_DIMENSIONS} extents, but got {count}")
-        return tuple(options.NewShape(index) for index in range(count))
-
-    return read_options(operator, tflite.ReshapeOptions, read)
-
-
 def _squeeze(operator: Operator) -> Sequence[Shape]:
-    def read(options: tflite.SqueezeOptions) -> Shape:
-        count = options.SqueezeDimsLength()
-        require(count <= _MAX_DIMENSIONS, f"dimensions must be at most {_MAX_DIMENSIONS}, but got {count}")
-        return tuple(options.SqueezeDims(index) for index in range(count))
-
     (data,) = operands(operator, 1)
-    removed = {axis % len(data.shape) for axis in read_options(operator, tflite.SqueezeOptions, read)}
+    removed = {axis % len(data.shape) for axis in operator.option("SqueezeDims")}
     if not removed:
         return [tuple(extent for extent in data.shape if extent != 1)]
     return [tuple(extent for axis, extent in enumerate(data.shape) if axis not in removed)]
@@ -116,7 +98,7 @@ def _same(operator: Operator) -> Sequence[Shape]:
 
 
 def _pack(operator: Operator) -> Sequence[Shape]:
-    axis = read_options(operator, tflite.PackOptions, lambda options: options.Axis())
+    axis = operator.option("Axis")
     shape = operands(operator, 1, max(1, len(operator.inputs)))[0].shape
     axis_index = axis_of([axis], len(shape) + 1)
     return [(*shape[:axis_index], len(operator.inputs), *shape[axis_index:])]
@@ -127,7 +109,7 @@ def _broadcast(operator: Operator) -> Sequence[Shape]:
 
 
 def _fully_connected(operator: Operator) -> Sequence[Shape]:
-    keeps = read_options(operator, tflite.FullyConnectedOptions, lambda options: options.KeepNumDims())
+    keeps = operator.option("KeepNumDims")
     data, weight, *_ = operands(operator, 2, 3)
     channels, depth = weight.shape
     rows = data.shape[:-1] if keeps else (math.prod(data.shape) // max(depth, 1),)
@@ -135,7 +117,7 @@ def _fully_connected(operator: Operator) -> Sequence[Shape]:
 
 
 def _batch_matmul(operator: Operator) -> Sequence[Shape]:
-    adjoint = read_options(operator, tflite.BatchMatMulOptions, lambda options: (options.AdjX(), options.AdjY()))
+    adjoint = operator.options("AdjX", "AdjY")
     lhs, rhs = (tensor.shape for tensor in operands(operator, 2))
     require(min(len(lhs), len(rhs)) >= 2, "operands must have at least 2 dimensions")
     rows, columns = lhs[-1 if adjoint[0] else -2], rhs[-2 if adjoint[1] else -1]
@@ -143,7 +125,7 @@ def _batch_matmul(operator: Operator) -> Sequence[Shape]:
 
 
 def _concatenation(operator: Operator) -> Sequence[Shape]:
-    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
+    axis = operator.option("Axis")
     first, *_ = parts = operands(operator, 1, len(operator.inputs))
     axis_index = axis_of([axis], len(first.shape))
     require(all(len(part.shape) == len(first.shape) for part in parts), "inputs must have the same dimensions")
@@ -174,7 +156,7 @@ def _split(operator: Operator) -> Sequence[Shape]:
 
 
 def _unpack(operator: Operator) -> Sequence[Shape]:
-    axis = read_options(operator, tflite.UnpackOptions, lambda options: options.Axis())
+    axis = operator.option("Axis")
     (data,) = operands_of_many(operator, 1)
     axis_index = axis_of([axis], len(data.shape))
     return [(*data.shape[:axis_index], *data.shape[axis_index + 1 :])] * len(operator.outputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import tflite
@@ -15,9 +14,8 @@ from qdialect.arithmetic import Multiplier, doubling_high_multiply, quantize_mul
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.checks import axis_in, require, required
-from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
+from qdialect.frontends.building.checks import Array, Shape, axis_in, require, required
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
@@ -52,7 +50,7 @@ def dense_options(operator: Operator) -> tuple[int, bool]:
     The output must have the shape that the options and the other tensors give it.
     """
     fields = ("FusedActivationFunction", "WeightsFormat", "AsymmetricQuantizeInputs", "KeepNumDims")
-    activation, weights_format, is_asymmetric, keeps = read_fields(operator, tflite.FullyConnectedOptions, *fields)
+    activation, weights_format, is_asymmetric, keeps = operator.options(*fields)
     default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
     require(weights_format == default, f"weights format {weights_format} is not supported")
     data, weight, *_ = operands(operator, 2, 3)
@@ -94,7 +92,7 @@ def per_tensor(tensor: Tensor, what: str) -> Tensor:
     return tensor
 
 
-def constant(tensor: Tensor, what: str) -> NDArray[Any]:
+def constant(tensor: Tensor, what: str) -> Array:
     """The data of a tensor that has to be constant."""
     return required(tensor.data, f"{what} must be constant")
 
@@ -257,23 +255,13 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-_ACTIVATED: dict[str, type[OptionsTable]] = {
-    "ADD": tflite.AddOptions,
-    "CONCATENATION": tflite.ConcatenationOptions,
-    "DIV": tflite.DivOptions,
-    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
-    "L2_NORMALIZATION": tflite.L2NormOptions,
-    "MUL": tflite.MulOptions,
-    "SUB": tflite.SubOptions,
-}
+_ACTIVATED = ("ADD", "CONCATENATION", "DIV", "FULLY_CONNECTED", "L2_NORMALIZATION", "MUL", "SUB")
 
 
 def activation_of(operator: Operator) -> int:
     """The fused activation of an operator; NONE where it cannot have one."""
-    table = _ACTIVATED.get(operator.kind)
-    if table is None:
-        return tflite.ActivationFunctionType.NONE
-    return read_fields(operator, table, "FusedActivationFunction")[0]
+    is_activated = operator.kind in _ACTIVATED
+    return operator.option("FusedActivationFunction") if is_activated else tflite.ActivationFunctionType.NONE
 
 
 def check_plain(operator: Operator) -> None:
@@ -284,7 +272,7 @@ def check_plain(operator: Operator) -> None:
 
 def parts_of(operator: Operator) -> tuple[tuple[Tensor, ...], int]:
     """The inputs of CONCATENATION, and the dimension along which they lie side by side."""
-    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
+    axis = operator.option("Axis")
     parts = operands(operator, 1, max(1, len(operator.inputs)))
     return parts, axis_in(axis, len(operator.outputs[0].shape))
 
@@ -329,31 +317,27 @@ _AT_ONCE = 8
 """How many words a vector of LiteRT's own kernels has; bytes are twice as many."""
 _WITH_DELEGATE = "with profile 'tflite-xnnpack'"
 _LARGEST_DELEGATED = 2.0**8
-_WINDOWS: dict[str, type[OptionsTable]] = {
-    **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
-    **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
-    "CONV_2D": tflite.Conv2DOptions,
-    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
-    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
-}
+_WINDOWS = (
+    "CONV_2D",
+    "CONV_3D",
+    "CONV_3D_TRANSPOSE",
+    "DEPTHWISE_CONV_2D",
+    "L2_POOL_2D",
+    "MAX_POOL_2D",
+    "TRANSPOSE_CONV",
+)
+"""Operators of windows whose fused activation the delegate bounds."""
 
 
 def window_options(operator: Operator) -> WindowOptions:
     """Those of a convolution or a pool; dilations and a kernel that its table lacks are 1."""
 
-    def read(options: Any) -> WindowOptions:
-        def present(*names: str) -> Shape:
-            return tuple(getattr(options, name)() for name in names if hasattr(options, name)) or (1, 1)
+    def present(*names: str) -> Shape:
+        return operator.options(*(name for name in names if hasattr(operator.options_class, name))) or (1, 1)
 
-        return WindowOptions(
-            options.Padding(),
-            options.FusedActivationFunction(),
-            present("StrideD", "StrideH", "StrideW"),
-            present("DilationDFactor", "DilationHFactor", "DilationWFactor"),
-            present("FilterHeight", "FilterWidth"),
-        )
-
-    return read_options(operator, _WINDOWS[operator.kind], read)
+    strides, kernel = present("StrideD", "StrideH", "StrideW"), present("FilterHeight", "FilterWidth")
+    dilation = present("DilationDFactor", "DilationHFactor", "DilationWFactor")
+    return WindowOptions(*operator.options("Padding", "FusedActivationFunction"), strides, dilation, kernel)
 
 
 def check_delegated(operator: Operator) -> None:
@@ -374,7 +358,7 @@ def check_delegated(operator: Operator) -> None:
 
 def _check_bounds(operator: Operator, output: Tensor) -> None:
     """The delegate rounds a bound of a fused activation to even once the zero point is added."""
-    is_window = operator.kind in _WINDOWS and operator.kind != "AVERAGE_POOL_2D"
+    is_window = operator.kind in _WINDOWS
     activation = window_options(operator).activation if is_window else activation_of(operator)
     wanted = activation_range(activation, output)
     with np.errstate(all="ignore"):
@@ -427,8 +411,7 @@ def _check_words(operator: Operator, data: Tensor, output: Tensor) -> None:
         return
     place, is_dense = (3 if operator.kind == "TRANSPOSE_CONV" else 2), operator.kind == "FULLY_CONNECTED"
     bias = operator.inputs[place] if len(operator.inputs) > place else None
-    table = tflite.FullyConnectedOptions if is_dense else _WINDOWS[operator.kind]
-    is_i32 = read_fields(operator, table, "QuantizedBiasType")[0] == tflite.TensorType.INT32
+    is_i32 = operator.option("QuantizedBiasType") == tflite.TensorType.INT32
     holds = not (is_i32 or is_dense) if bias is None else bias.element == "i64"
     found = "none" if bias is None else bias.element
     require(holds, f"bias of i16 input must be i64 {_WITH_DELEGATE}, but got {found}")
@@ -455,7 +438,7 @@ def _check_joined(operator: Operator, data: Tensor, output: Tensor) -> None:
 
 def _check_slope(operator: Operator, data: Tensor, output: Tensor) -> None:
     del output
-    alpha = read_fields(operator, tflite.LeakyReluOptions, "Alpha")[0]
+    alpha = operator.option("Alpha")
     wanted = f"alpha of i16 input must not be negative {_WITH_DELEGATE}"
     require(data.element != "i16" or alpha >= 0, f"{wanted}, but got {alpha}")
 

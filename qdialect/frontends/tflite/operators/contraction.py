@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.block_weights import pack_weights
@@ -17,11 +16,10 @@ from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, QnnOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.slices import framed, spaced
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.checks import Pair
 from qdialect.frontends.tflite.operators.matmul import Product, rescaled_dense, transposed
@@ -34,11 +32,6 @@ _OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRA
 
 
 _ROUNDINGS = {"i32": I16Rounding.FIXED32_DOUBLE, "i64": I16Rounding.FIXED16_UP}
-_BIAS_OPTIONS: dict[str, Any] = {
-    "CONV_2D": tflite.Conv2DOptions,
-    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
-    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
-}
 _I16_OPS: dict[type[QnnOp], type[QnnOp]] = {Conv2DOp: I16Conv2DOp, DenseOp: I16DenseOp}
 
 
@@ -48,10 +41,10 @@ class _Contraction:
 
     data: Tensor
     output: Tensor
-    weight: NDArray[Any]
+    weight: Array
     weight_scales: tuple[float, ...]
     weight_zero_points: tuple[int, ...]
-    bias: NDArray[Any] | None
+    bias: Array | None
     element: str
     rounding: Rounding | I16Rounding
     multiplier: Multiplier
@@ -180,7 +173,7 @@ def _arithmetic(
     return TFLITE.rounding, TFLITE.multiplier if weight.element == "i8" else Multiplier.F32_PRODUCT
 
 
-def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = False) -> NDArray[Any]:
+def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = False) -> Array:
     require(is_i16 or bias.element == "i32", f"bias must be i32, but got {bias.element}")
     values = checks.constant(bias, "bias")
     require(values.size == channels, f"bias must have {channels} entries, but got {values.size}")
@@ -189,10 +182,10 @@ def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = F
 
 def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:
     """The type of sums: that of the bias, which an option may name; i64 without both."""
-    table = _BIAS_OPTIONS.get(operator.kind)
-    named = read_options(operator, table, lambda options: options.QuantizedBiasType()) if table else 0
+    is_free = operator.kind != "DEPTHWISE_CONV_2D"
+    named = operator.option("QuantizedBiasType") if is_free else 0
     wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(named)
-    known = ("i64",) if table is None else (wanted,) if wanted else ("i32", "i64")
+    known = ("i64",) if not is_free else (wanted,) if wanted else ("i32", "i64")
     found = bias[0].element if bias else wanted or "i64"
     require(found in known, f"bias must be {' or '.join(known)}, but got {found}")
     return found

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic import BinaryQuantization, Multiplier, PairArithmetic, SubArithmetic
 from qdialect.arithmetic.profiles import TFLITE
@@ -16,7 +15,6 @@ from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import binary
@@ -130,11 +128,9 @@ _SHIFT = 15
 
 @imports_i16("ADD", "SUB")
 def _sum_i16(operator: Operator) -> Building:
-    table, op = (tflite.AddOptions, "arith.addi") if operator.kind == "ADD" else (tflite.SubOptions, "arith.subi")
+    op = "arith.addi" if operator.kind == "ADD" else "arith.subi"
     # LiteRT takes options that are left out as all zero, unlike the schema.
-    is_pot = (
-        read_options(operator, table, lambda options: options.PotScaleInt16()) and operator.options_table is not None
-    )
+    is_pot = operator.option("PotScaleInt16") and operator.options_table is not None
     lhs, rhs, output = checks.two_inputs(operator)
     bounds = checks.activation_range(checks.activation_of(operator), output)
     powers = [checks.log2_of(tensor.scale) for tensor in (lhs, rhs, output)]

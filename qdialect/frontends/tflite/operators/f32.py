@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import tflite
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
@@ -20,15 +19,14 @@ from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.arithmetic.expressions import Expression, Input, Number
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic, blocked_sum, ordered_sum
 from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import block_product, packed_matrix
 from qdialect.frontends.planning.movement import joined_shape
 from qdialect.frontends.planning.tensors import Quantized, known
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduction_of
@@ -85,15 +83,13 @@ _DELEGATED: dict[str, Expression] = {
 
 
 def _slope(operator: Operator) -> float:
-    return read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    return operator.option("Alpha")
 
 
 _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
     "ELU": lambda _: activations.elu(1.0),
     "GELU": lambda operator: (
-        activations.tflite_gelu_tanh
-        if read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
-        else activations.tflite_gelu
+        activations.tflite_gelu_tanh if operator.option("Approximate") else activations.tflite_gelu
     ),
     "LEAKY_RELU": lambda operator: activations.leaky_relu(_slope(operator)),
 }
@@ -172,7 +168,7 @@ def _softmax(operator: Operator) -> Emission:
     """Over the last axis."""
     is_logarithm, beta = operator.kind == "LOG_SOFTMAX", 1.0
     if not is_logarithm:
-        beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
+        beta = operator.option("Beta")
     (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
@@ -346,7 +342,7 @@ def _local_response_normalization(operator: Operator) -> Building:
     So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
     """
     fields = ("Radius", "Bias", "Alpha", "Beta")
-    radius, *numbers = read_fields(operator, tflite.LocalResponseNormalizationOptions, *fields)
+    radius, *numbers = operator.options(*fields)
     bias, alpha, beta = numbers
     (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import tflite
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import framed, spaced
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.indexing import check_index_type
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
@@ -127,7 +125,7 @@ _MAX_DEPTH = 1 << 20
 @imports("ONE_HOT")
 def _one_hot(operator: Operator) -> Building:
     """An index outside of the new dimension has no number of its own there; the kernel reads 32 bits of each."""
-    axis = read_options(operator, tflite.OneHotOptions, lambda options: options.Axis())
+    axis = operator.option("Axis")
     positions, depth, on, off = operands(operator, 4)
     check_index_type(positions, "indices")
     depths, element = integers(depth, "depth"), operator.outputs[0].element

@@ -10,13 +10,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import FloatRounding
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
@@ -38,7 +37,7 @@ _PARTS = (-1 << 16, -1 << 8, -1)
 """Where the bits end of each of the bfloat16 numbers that an f32 number is the sum of."""
 
 
-def i8_weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
+def i8_weights(weight: Tensor, rank: int, axis: int) -> Array:
     """The constant i8 weights, output channels first, which have scales for these and no zero points."""
     taps = checks.constant(weight, "weight")
     require(taps.ndim == rank, f"weight must have {rank} dimensions, but got {taps.ndim}")
@@ -49,7 +48,7 @@ def i8_weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
     return np.moveaxis(taps, axis, 0)
 
 
-def _packed(weight: Tensor, matrix: NDArray[Any]) -> PackedWeights | None:
+def _packed(weight: Tensor, matrix: Array) -> PackedWeights | None:
     """Weights [N, K] that have few bits in the file."""
     if not weight.bits:
         return None
@@ -59,7 +58,7 @@ def _packed(weight: Tensor, matrix: NDArray[Any]) -> PackedWeights | None:
 
 
 def _dense(
-    emitter: Emitter, rows: ir.Value, matrix: NDArray[Any], weight: Tensor, bias: list[Tensor], *, is_asymmetric: bool
+    emitter: Emitter, rows: ir.Value, matrix: Array, weight: Tensor, bias: list[Tensor], *, is_asymmetric: bool
 ) -> ir.Value:
     """``bias + float32(sum) * (scale * weight_scale)`` of each row, by weights [N, K]."""
     row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
@@ -90,7 +89,7 @@ def _fully_connected(operator: Operator) -> Building:
     return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
 
 
-def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Building:
+def _in_blocks(operator: Operator, activation: int, scales: Array) -> Building:
     """``bias + s * (k * (z + 128) + sum of f32(c) * r)``, every step rounded, a fused product and sum for each block.
 
     Of a row s is the scale and z the zero point, of a block c the sum of ``(a + 128) * w`` and r the scale, rounded to

@@ -8,15 +8,13 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic import FloatArray, activations
 from qdialect.arithmetic.tflite_tables import Function, Lines, lines_of, sigmoid_lines, table_of
 from qdialect.dialect import InterpolatedLutOp, IntMaxOp, IntSumOp
-from qdialect.frontends.building.checks import check_scale, require
+from qdialect.frontends.building.checks import Shape, check_scale, require
 from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import log2_of, one_input
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_i16
@@ -67,7 +65,7 @@ def _function(operator: Operator) -> Building:
 
 @imports_i16("GELU")
 def _gelu(operator: Operator) -> Building:
-    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+    is_approximate = operator.option("Approximate")
     data, output = one_input(operator)
     return _tabulated(data, output, activations.tflite_gelu_tanh if is_approximate else _exact_gelu)
 
@@ -130,7 +128,7 @@ _MAX_DEPTH = 2**16
 
 @imports_i16("SOFTMAX")
 def _softmax(operator: Operator) -> Emission:
-    beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
+    beta = operator.option("Beta")
     data, output = one_input(operator)
     holds = abs(output.scale - _SHARE_SCALE) <= _SCALE_TOLERANCE * _SHARE_SCALE
     require(holds, f"output scale must be 2^-15, but got {output.scale}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic import Division
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
@@ -17,7 +16,6 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import check_indices, gather
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
@@ -86,23 +84,21 @@ def _bilinear(operator: Operator) -> Building:
 
 def bilinear_coordinates(operator: Operator) -> Coordinates:
     """Where the centers of a resized image's elements are."""
-    is_aligned, is_half = _alignment(operator, tflite.ResizeBilinearOptions)
+    is_aligned, is_half = _alignment(operator)
     centers = Coordinates.HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     return Coordinates.ALIGN_CORNERS if is_aligned else centers
 
 
-def _alignment(
-    operator: Operator, table: type[tflite.ResizeBilinearOptions | tflite.ResizeNearestNeighborOptions]
-) -> tuple[bool, bool]:
+def _alignment(operator: Operator) -> tuple[bool, ...]:
     """Whether corners, and whether centers are aligned."""
-    found = read_options(operator, table, lambda options: (options.AlignCorners(), options.HalfPixelCenters()))
+    found = operator.options("AlignCorners", "HalfPixelCenters")
     require(not all(found), "corners and centers must not both be aligned")
     return found
 
 
 @imports("RESIZE_NEAREST_NEIGHBOR")
 def _nearest(operator: Operator) -> Building:
-    is_aligned, is_half = _alignment(operator, tflite.ResizeNearestNeighborOptions)
+    is_aligned, is_half = _alignment(operator)
     centers = Coordinates.TF_HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     coordinates = Coordinates.ALIGN_CORNERS if is_aligned else centers
     rounding = Nearest.ROUND_PREFER_CEIL if is_aligned else Nearest.FLOOR

@@ -6,18 +6,16 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic.block_weights import pack_weights
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import BroadcastOp, DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.frontends.building.checks import Array, require, required
+from qdialect.frontends.building.checks import Array, Shape, require, required
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import MAX_INDICES, Slice, border, check_indices, gather, take_slices
 from qdialect.frontends.planning.block_weights import block_rows
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.movement import amounts_of
@@ -101,7 +99,7 @@ def joined(emitter: Emitter, positions: ir.Value, extents: Shape) -> ir.Value:
 @imports("REVERSE_SEQUENCE")
 def _reverse_sequence(operator: Operator) -> Building:
     """The first elements of each sequence, as many as its length, in reverse order."""
-    axes = read_options(operator, tflite.ReverseSequenceOptions, lambda o: (o.SeqDim(), o.BatchDim()))
+    axes = operator.options("SeqDim", "BatchDim")
     data, lengths = operands(operator, 2)
     same_content(data, operator.outputs[0])
     check_index_type(lengths, "lengths")
@@ -173,7 +171,7 @@ _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 @imports("GATHER")
 def _gather(operator: Operator) -> Building:
     """The dimension `axis` makes way for those of the indices."""
-    axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
+    axis, dims = operator.options("Axis", "BatchDims")
     data, positions = operands(operator, 2)
     same_content(data, operator.outputs[0])
     dimension = axis_of([axis], len(data.shape))
@@ -200,7 +198,7 @@ def _along(data: Tensor, positions: Sequence[Sequence[int]]) -> Building:
 
 @imports("MIRROR_PAD")
 def _mirror_pad(operator: Operator) -> Building:
-    mode: int = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
+    mode: int = operator.option("Mode")
     require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
     data, paddings = operands(operator, 2)
     same_content(data, operator.outputs[0])
@@ -249,7 +247,7 @@ def _broadcast_to(operator: Operator) -> Emission:
 @imports("DEPTH_TO_SPACE")
 def _depth_to_space(operator: Operator) -> Emission:
     """Channels are numbered [row, column, channel]."""
-    size = read_options(operator, tflite.DepthToSpaceOptions, lambda options: options.BlockSize())
+    size = operator.option("BlockSize")
     data, (batch, height, width, channels) = _image(operator)
     fits = size >= 1 and channels % (size * size) == 0
     require(fits, f"channels must be a multiple of the square of block size {size}, but got {channels}")
@@ -260,7 +258,7 @@ def _depth_to_space(operator: Operator) -> Emission:
 @imports("SPACE_TO_DEPTH")
 def _space_to_depth(operator: Operator) -> Emission:
     """Channels are numbered [row, column, channel]."""
-    size = read_options(operator, tflite.SpaceToDepthOptions, lambda options: options.BlockSize())
+    size = operator.option("BlockSize")
     data, (batch, height, width, channels) = _image(operator)
     fits = size >= 1 and height % size == width % size == 0
     require(fits, f"height and width must be multiples of block size {size}, but got {height} and {width}")

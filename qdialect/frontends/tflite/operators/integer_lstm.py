@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, QuantParams, Rounding
 from qdialect.arithmetic.fixed_point_functions import FixedPointFunction
 from qdialect.dialect import ClipOp, DenseOp, RequantizeOp
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Tensor
@@ -152,7 +151,7 @@ class IntegerLstm:
         function = FixedPointFunction.TANH if gate.is_cell else FixedPointFunction.SIGMOID
         return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
 
-    def _peephole(self, tensor: Tensor) -> NDArray[Any]:
+    def _peephole(self, tensor: Tensor) -> Array:
         """The factor of each cell [B, H].
 
         The kernel counts P elements of a row: the others have no part, and the rows of a batch that it takes together,

@@ -15,7 +15,6 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import F32
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators import recurrence
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
 from qdialect.frontends.tflite.operators.integer_lstm import IntegerLstm
@@ -33,9 +32,7 @@ _FIELDS = ("FusedActivationFunction", "CellClip", "ProjClip", "AsymmetricQuantiz
 @imports("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _lstm(operator: Operator) -> Emission:
     fields = (*_FIELDS, "DiagonalRecurrentTensors")
-    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_diagonal = read_fields(
-        operator, tflite.UnidirectionalSequenceLSTMOptions, *fields
-    )
+    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_diagonal = operator.options(*fields)
     require(not is_diagonal, "diagonals in place of recurrent weights are not supported")
     found = len(operator.inputs)
     require(found in (SHORTEST, LONGEST), f"must have {SHORTEST} or {LONGEST} inputs, but got {found}")
@@ -53,9 +50,7 @@ def _lstm(operator: Operator) -> Emission:
 @imports("BIDIRECTIONAL_SEQUENCE_LSTM")
 def _bidirectional(operator: Operator) -> Building:
     fields = (*_FIELDS, "MergeOutputs")
-    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_merged = read_fields(
-        operator, tflite.BidirectionalSequenceLSTMOptions, *fields
-    )
+    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_merged = operator.options(*fields)
     how = LstmOptions(recurrence.cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
     auxiliary = recurrence.auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     forward, backward = (LstmTensors.of([operator.inputs[index] for index in order]) for order in (_FORWARD, _BACKWARD))

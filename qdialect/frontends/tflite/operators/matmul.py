@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tflite
 from numpy.typing import NDArray
 
 from qdialect import arithmetic
@@ -19,7 +18,6 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.planning.block_weights import block_product
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import packed_weight
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_f32, imports_i16
@@ -129,7 +127,7 @@ def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
 
 def adjoint_options(operator: Operator) -> tuple[bool, ...]:
     """Whether each operand is transposed, and whether floats are quantized around a zero point."""
-    return read_fields(operator, tflite.BatchMatMulOptions, "AdjX", "AdjY", "AsymmetricQuantizeInputs")
+    return operator.options("AdjX", "AdjY", "AsymmetricQuantizeInputs")
 
 
 def check_columns(weight: Tensor, rank: int, is_transposed: bool) -> None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic import FloatRounding, Scaling, encode_table, round_f32, scale_factors, table_values
 from qdialect.dialect import ConcatOp, LutOp, ReshapeOp
@@ -15,7 +14,6 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -197,7 +195,7 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
 
 @imports("PACK")
 def _pack(operator: Operator) -> Building:
-    count, axis = read_options(operator, tflite.PackOptions, lambda options: (options.ValuesCount(), options.Axis()))
+    count, axis = operator.options("ValuesCount", "Axis")
     parts = checks.operands(operator, 1, max(1, len(operator.inputs)))
     require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
     output = operator.outputs[0]

@@ -11,10 +11,10 @@ import numpy as np
 
 from qdialect.arithmetic import Rounding
 from qdialect.dialect import RequantizeOp
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS, Build, OfOne, OfTwo, on_bits
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain, eight_bit, operands, sixteen_bit
 from qdialect.frontends.tflite.operators.reduction import reduction_of

@@ -13,9 +13,9 @@ from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import DynamicDenseOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, require, required
+from qdialect.frontends.building.checks import Array, Shape, require, required
 from qdialect.frontends.building.slices import Slice, take_slices
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
 from qdialect.frontends.tflite.operators.hybrid import asymmetric, symmetric
 from qdialect.frontends.tflite.operators.registry import Emitter

@@ -19,7 +19,6 @@ from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.reduction import order_key, top_k
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks, registry
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -35,7 +34,7 @@ _BOUNDS = {"max": ("gt", -_LARGEST), "min": ("lt", _LARGEST)}
 
 def reduction_of(operator: Operator) -> tuple[Tensor, Axes, bool]:
     """What is reduced, over which axes, distinct and ascending, and whether they stay as extents of 1."""
-    keep_dims = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
+    keep_dims = operator.option("KeepDims")
     data, axes = checks.operands(operator, 2)
     rank = len(data.shape)
     listed = checks.integers(axes, "axes")
@@ -213,10 +212,7 @@ def _arg(operator: Operator) -> registry.Emission:
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
     # The option decides, not the type of the tensor.
-    if operator.kind == "ARG_MAX":
-        kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
-    else:
-        kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
+    kind = operator.option("OutputType")
     wanted = required(
         {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind),
         f"output type must be i32 or i64, but got {kind}",
@@ -252,7 +248,7 @@ _SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
 
 @registry.imports("CUMSUM")
 def _cumsum(operator: Operator) -> registry.Emission:
-    is_exclusive, is_reverse = read_options(operator, tflite.CumsumOptions, lambda o: (o.Exclusive(), o.Reverse()))
+    is_exclusive, is_reverse = operator.options("Exclusive", "Reverse")
     data, axis = checks.operands(operator, 2)
     require(data.element in _SUMMED, f"input must be {', '.join(_SUMMED)}, but got {data.element}")
     checks.same_content(data, operator.outputs[0])

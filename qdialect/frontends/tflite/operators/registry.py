@@ -11,9 +11,9 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect import ClipOp, QnnOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.frontends.building.checks import Budget, UnsupportedError, require
+from qdialect.frontends.building.checks import Budget, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import check_delegated
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError

@@ -15,7 +15,6 @@ from qdialect.dialect import DenseOp, F32SumOp, IntSumOp
 from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit
 from qdialect.frontends.tflite.operators.recurrence import (
     RowProduct,
@@ -97,13 +96,11 @@ def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
 def _one_way(operator: Operator) -> Building:
     """RNN is one step."""
     if operator.kind == "RNN":
-        activation, is_asymmetric = read_fields(operator, tflite.RNNOptions, *_FIELDS)
+        activation, is_asymmetric = operator.options(*_FIELDS)
         data = _rnn_input(operator, _RNN_INPUTS, 2)
         steps = Steps(1, data.shape[0], is_time_major=True)
     else:
-        activation, is_asymmetric, is_time_major = read_fields(
-            operator, tflite.SequenceRNNOptions, *_FIELDS, "TimeMajor"
-        )
+        activation, is_asymmetric, is_time_major = operator.options(*_FIELDS, "TimeMajor")
         data = _rnn_input(operator, _RNN_INPUTS, 3)
         steps = Steps.of(data, is_time_major)
     cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
@@ -115,9 +112,7 @@ def _one_way(operator: Operator) -> Building:
 
 @imports("BIDIRECTIONAL_SEQUENCE_RNN")
 def _both(operator: Operator) -> Emission:
-    kind, is_asymmetric, is_time_major, is_merged = read_fields(
-        operator, tflite.BidirectionalSequenceRNNOptions, *_FIELDS, "TimeMajor", "MergeOutputs"
-    )
+    kind, is_asymmetric, is_time_major, is_merged = operator.options(*_FIELDS, "TimeMajor", "MergeOutputs")
     data, activation = _rnn_input(operator, _BOTH, 3), cell_activation(kind)
     auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     steps = Steps.of(data, is_time_major)
@@ -173,7 +168,7 @@ class _Svdf:
 
 @imports("SVDF")
 def _svdf(operator: Operator) -> Building:
-    how = read_fields(operator, tflite.SVDFOptions, "Rank", *_FIELDS)
+    how = operator.options("Rank", *_FIELDS)
     found = len(operator.inputs)
     require(found == _SVDF_INPUTS, f"must have {_SVDF_INPUTS} inputs, but got {found}")
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 
-import tflite
-
-from qdialect.frontends.building.checks import axis_in, require
+from qdialect.frontends.building.checks import Shape, axis_in, require
 from qdialect.frontends.building.slices import MAX_INDICES, Slice, check_indices, take_slices
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, same_content
 from qdialect.frontends.tflite.operators.registry import Building, Emission, imports
 from qdialect.ir._mlir import ir
@@ -21,7 +18,7 @@ from qdialect.ir._mlir import ir
 
 @imports("SPLIT")
 def _split(operator: Operator) -> Building:
-    count = read_options(operator, tflite.SplitOptions, lambda options: options.NumSplits())
+    count = operator.option("NumSplits")
     axis, data = operands_of_many(operator, 2)
     dimension = axis_of(integers(axis, "axis"), len(data.shape))
     require(count == len(operator.outputs), f"must have {count} outputs, but got {len(operator.outputs)}")
@@ -95,7 +92,7 @@ def _strided_slice(operator: Operator) -> Emission:
 
 @imports("UNPACK")
 def _unpack(operator: Operator) -> Building:
-    number, axis = read_options(operator, tflite.UnpackOptions, lambda options: (options.Num(), options.Axis()))
+    number, axis = operator.options("Num", "Axis")
     (data,) = operands_of_many(operator, 1)
     dimension, count = axis_of([axis], len(data.shape)), len(operator.outputs)
     require(data.shape[dimension] == number, f"extent along axis must be {number}, but got {data.shape[dimension]}")
@@ -127,16 +124,8 @@ class Selection:
 
 def masks_of(operator: Operator) -> Masks:
     """The options of a STRIDED_SLICE node; `offset`, which makes ends relative to begins, is refused."""
-    masks, offset = read_options(
-        operator,
-        tflite.StridedSliceOptions,
-        lambda o: (
-            Masks(o.BeginMask(), o.EndMask(), o.EllipsisMask(), o.NewAxisMask(), o.ShrinkAxisMask()),
-            o.Offset(),
-        ),
-    )
-    require(not offset, "ends relative to begins are not supported")
-    return masks
+    require(not operator.option("Offset"), "ends relative to begins are not supported")
+    return Masks(*operator.options("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask"))
 
 
 class _Kind(Enum):

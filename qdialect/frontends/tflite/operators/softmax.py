@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic import Rounding, multiply_by_quantized_multiplier, quantize_multiplier
 from qdialect.arithmetic.choices import SoftmaxArithmetic
@@ -14,7 +13,6 @@ from qdialect.dialect import DynamicGatherOp, IntMaxOp, IntSumOp, SoftmaxOp
 from qdialect.frontends.building.checks import Array, check_scale, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, product, shifted_right
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports
@@ -27,7 +25,7 @@ _SMALLEST_FACTOR = 2.0**-26
 
 @imports("SOFTMAX")
 def _softmax(operator: Operator) -> Emission:
-    beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
+    beta = operator.option("Beta")
     # A larger scale has the same factor, the largest of the kernel's.
     data = checks.bounded(checks.operands(operator, 1)[0])
     output = checks.eight_bit_ends(operator, data)

@@ -25,7 +25,6 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
@@ -97,7 +96,7 @@ def _negate(operator: Operator) -> Emission:
 
 @imports("GELU")
 def _gelu(operator: Operator) -> Emission:
-    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+    is_approximate = operator.option("Approximate")
     data, output = _input_of(operator), operator.outputs[0]
     return _tabulated(data, output, tflite_gelu_table(is_approximate, _quantization(data), _quantization(output)))
 
@@ -162,7 +161,7 @@ def _hard_swish(operator: Operator) -> Emission:
 
 @imports("LEAKY_RELU")
 def _leaky_relu(operator: Operator) -> Emission:
-    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    alpha = operator.option("Alpha")
     data, output = _input_of(operator), operator.outputs[0]
     checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
     checks.check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
@@ -202,7 +201,7 @@ def _abs_i16(operator: Operator) -> Building:
 @imports_i16("LEAKY_RELU")
 def _leaky_relu_i16(operator: Operator) -> Building:
     """Two factors, both evaluated in float32; that of a negative slope is taken without its sign."""
-    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    alpha = operator.option("Alpha")
     data, output = checks.one_input(operator)
     positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
     product = float(np.float32(data.scale) * np.float32(abs(alpha)))
