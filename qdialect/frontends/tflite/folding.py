@@ -17,7 +17,7 @@ from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import LOOP
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain
-from qdialect.frontends.tflite.operators.slicing import select
+from qdialect.frontends.tflite.operators.movement import select
 from qdialect.frontends.tflite.shapes import is_open, with_shapes
 from qdialect.ir.context import make_context
 from qdialect.support.diagnostics import ImportModelError

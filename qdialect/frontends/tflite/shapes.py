@@ -18,11 +18,9 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Budget, Interface, Shape, UnsupportedError, converting, require
 from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, window_options
+from qdialect.frontends.tflite.operators import checks, plan
 from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Emitter
-from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 
@@ -72,15 +70,15 @@ def _built(operator: Operator, context: ir.Context) -> Sequence[Shape]:
 
 
 def _reshape(operator: Operator) -> Sequence[Shape]:
-    data, *shape = operands(operator, 1, 2)
-    wanted: Shape = integers(shape[0], "shape") if shape else operator.option("NewShape")
+    data, *shape = checks.operands(operator, 1, 2)
+    wanted: Shape = checks.integers(shape[0], "shape") if shape else operator.option("NewShape")
     known = math.prod(extent for extent in wanted if extent != -1)
     require(wanted.count(-1) <= 1 and known >= 1, f"shape must have at most one unknown extent, but got {list(wanted)}")
     return [tuple(math.prod(data.shape) // known if extent == -1 else extent for extent in wanted)]
 
 
 def _squeeze(operator: Operator) -> Sequence[Shape]:
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     removed = {axis % len(data.shape) for axis in operator.option("SqueezeDims")}
     if not removed:
         return [tuple(extent for extent in data.shape if extent != 1)]
@@ -88,29 +86,29 @@ def _squeeze(operator: Operator) -> Sequence[Shape]:
 
 
 def _expand_dims(operator: Operator) -> Sequence[Shape]:
-    data, axes = operands(operator, 2)
-    axis_index = axis_of(integers(axes, "axis"), len(data.shape) + 1)
+    data, axes = checks.operands(operator, 2)
+    axis_index = checks.axis_of(checks.integers(axes, "axis"), len(data.shape) + 1)
     return [(*data.shape[:axis_index], 1, *data.shape[axis_index:])]
 
 
 def _same(operator: Operator) -> Sequence[Shape]:
-    return [operands_of_many(operator, 1, max(1, len(operator.inputs)))[0].shape]
+    return [checks.operands_of_many(operator, 1, max(1, len(operator.inputs)))[0].shape]
 
 
 def _pack(operator: Operator) -> Sequence[Shape]:
     axis = operator.option("Axis")
-    shape = operands(operator, 1, max(1, len(operator.inputs)))[0].shape
-    axis_index = axis_of([axis], len(shape) + 1)
+    shape = checks.operands(operator, 1, max(1, len(operator.inputs)))[0].shape
+    axis_index = checks.axis_of([axis], len(shape) + 1)
     return [(*shape[:axis_index], len(operator.inputs), *shape[axis_index:])]
 
 
 def _broadcast(operator: Operator) -> Sequence[Shape]:
-    return [np.broadcast_shapes(*(tensor.shape for tensor in operands(operator, 2)))]
+    return [np.broadcast_shapes(*(tensor.shape for tensor in checks.operands(operator, 2)))]
 
 
 def _fully_connected(operator: Operator) -> Sequence[Shape]:
     keeps = operator.option("KeepNumDims")
-    data, weight, *_ = operands(operator, 2, 3)
+    data, weight, *_ = checks.operands(operator, 2, 3)
     channels, depth = weight.shape
     rows = data.shape[:-1] if keeps else (math.prod(data.shape) // max(depth, 1),)
     return [(*rows, channels)]
@@ -118,7 +116,7 @@ def _fully_connected(operator: Operator) -> Sequence[Shape]:
 
 def _batch_matmul(operator: Operator) -> Sequence[Shape]:
     adjoint = operator.options("AdjX", "AdjY")
-    lhs, rhs = (tensor.shape for tensor in operands(operator, 2))
+    lhs, rhs = (tensor.shape for tensor in checks.operands(operator, 2))
     require(min(len(lhs), len(rhs)) >= 2, "operands must have at least 2 dimensions")
     rows, columns = lhs[-1 if adjoint[0] else -2], rhs[-2 if adjoint[1] else -1]
     return [(*np.broadcast_shapes(lhs[:-2], rhs[:-2]), rows, columns)]
@@ -126,16 +124,16 @@ def _batch_matmul(operator: Operator) -> Sequence[Shape]:
 
 def _concatenation(operator: Operator) -> Sequence[Shape]:
     axis = operator.option("Axis")
-    first, *_ = parts = operands(operator, 1, len(operator.inputs))
-    axis_index = axis_of([axis], len(first.shape))
+    first, *_ = parts = checks.operands(operator, 1, len(operator.inputs))
+    axis_index = checks.axis_of([axis], len(first.shape))
     require(all(len(part.shape) == len(first.shape) for part in parts), "inputs must have the same dimensions")
     extent = sum(part.shape[axis_index] for part in parts)
     return [(*first.shape[:axis_index], extent, *first.shape[axis_index + 1 :])]
 
 
 def _convolution(operator: Operator) -> Sequence[Shape]:
-    options, channel_axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
-    data, weight, *_ = operands(operator, 2, 3)
+    options, channel_axis = checks.window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    data, weight, *_ = checks.operands(operator, 2, 3)
     require(len(data.shape) == len(weight.shape) == 4, "input and weight must have 4 dimensions")
     size, kernel = data.shape[1:3], weight.shape[1:3]
     padding = options.explicit(size, kernel)
@@ -150,15 +148,15 @@ def _reduction(operator: Operator) -> Sequence[Shape]:
 
 
 def _split(operator: Operator) -> Sequence[Shape]:
-    axis, data = operands_of_many(operator, 2)
-    axis_index, count = axis_of(integers(axis, "axis"), len(data.shape)), len(operator.outputs)
+    axis, data = checks.operands_of_many(operator, 2)
+    axis_index, count = checks.axis_of(checks.integers(axis, "axis"), len(data.shape)), len(operator.outputs)
     return [(*data.shape[:axis_index], data.shape[axis_index] // count, *data.shape[axis_index + 1 :])] * count
 
 
 def _unpack(operator: Operator) -> Sequence[Shape]:
     axis = operator.option("Axis")
-    (data,) = operands_of_many(operator, 1)
-    axis_index = axis_of([axis], len(data.shape))
+    (data,) = checks.operands_of_many(operator, 1)
+    axis_index = checks.axis_of([axis], len(data.shape))
     return [(*data.shape[:axis_index], *data.shape[axis_index + 1 :])] * len(operator.outputs)
 
 
@@ -180,9 +178,9 @@ _RULES: dict[str, Rule] = {
     "FULLY_CONNECTED": _fully_connected,
     "PACK": _pack,
     "RESHAPE": _reshape,
-    "SHAPE": lambda operator: [(len(operands(operator, 1)[0].shape),)],
+    "SHAPE": lambda operator: [(len(checks.operands(operator, 1)[0].shape),)],
     "SPLIT": _split,
     "SQUEEZE": _squeeze,
-    "TRANSPOSE_CONV": lambda operator: [integers(operands(operator, 3, 4)[0], "output shape")],
+    "TRANSPOSE_CONV": lambda operator: [checks.integers(checks.operands(operator, 3, 4)[0], "output shape")],
     "UNPACK": _unpack,
 }

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, doubling_high_multiply, quantize_multiplier, real_multiplier
 from qdialect.dialect.fields import LARGEST_SCALE
@@ -97,7 +96,7 @@ def constant(tensor: Tensor, what: str) -> Array:
     return required(tensor.data, f"{what} must be constant")
 
 
-def f32_taps(weight: Tensor) -> NDArray[np.float32]:
+def f32_taps(weight: Tensor) -> Array:
     """The constant f32 weight of windows, finite: outside of an image LiteRT leaves products out that are 0 here."""
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
     taps = constant(weight, "weight")
@@ -105,12 +104,23 @@ def f32_taps(weight: Tensor) -> NDArray[np.float32]:
     return taps
 
 
+def check_index_type(tensor: Tensor, what: str) -> None:
+    """Raises `UnsupportedError` for indices of another type than i32 and i64."""
+    require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
+
+
 def integers(tensor: Tensor, what: str, maximum: int = _MAX_ENTRIES) -> tuple[int, ...]:
     """The entries of a constant i32 or i64 tensor, which are at most `maximum`: any number of nodes may share it."""
-    require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
+    check_index_type(tensor, what)
     entries = constant(tensor, what)
     require(entries.size <= maximum, f"{what} must have at most {maximum} entries, but got {entries.size}")
     return tuple(entries.ravel().tolist())
+
+
+def axis_of(entries: Sequence[int], rank: int) -> int:
+    """The dimension that one constant entry names, counted from the end where it is negative."""
+    require(len(entries) == 1, f"axis must have 1 entry, but got {len(entries)}")
+    return axis_in(entries[0], rank)
 
 
 def bounded(tensor: Tensor) -> Tensor:
@@ -279,7 +289,6 @@ def parts_of(operator: Operator) -> tuple[tuple[Tensor, ...], int]:
 
 # Windows of convolutions and pools over images, and their explicit padding.
 
-Pair = tuple[int, int]
 Padding = tuple[int, ...]
 """Before each dimension, then behind each: top, left, bottom and right of images."""
 
@@ -337,7 +346,8 @@ def window_options(operator: Operator) -> WindowOptions:
 
     strides, kernel = present("StrideD", "StrideH", "StrideW"), present("FilterHeight", "FilterWidth")
     dilation = present("DilationDFactor", "DilationHFactor", "DilationWFactor")
-    return WindowOptions(*operator.options("Padding", "FusedActivationFunction"), strides, dilation, kernel)
+    padding, activation = operator.options("Padding", "FusedActivationFunction")
+    return WindowOptions(padding, activation, strides, dilation, kernel)
 
 
 def check_delegated(operator: Operator) -> None:

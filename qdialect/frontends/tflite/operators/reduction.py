@@ -21,7 +21,6 @@ from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks, registry
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
-from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # Sums, means and extremes over axes.
@@ -218,7 +217,7 @@ def _arg(operator: Operator) -> registry.Emission:
         f"output type must be i32 or i64, but got {kind}",
     )
     require(output.element == wanted, f"output must be {wanted}, but got {output.element}")
-    axis = axis_of(checks.integers(axes, "axis"), len(data.shape))
+    axis = checks.axis_of(checks.integers(axes, "axis"), len(data.shape))
     if data.element not in checks.EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
     return registry.built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
@@ -253,7 +252,7 @@ def _cumsum(operator: Operator) -> registry.Emission:
     require(data.element in _SUMMED, f"input must be {', '.join(_SUMMED)}, but got {data.element}")
     checks.same_content(data, operator.outputs[0])
     how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
-    along = axis_of(checks.integers(axis, "axis"), len(data.shape))
+    along = checks.axis_of(checks.integers(axis, "axis"), len(data.shape))
     return registry.built(qnn.CumSumOp, data, element=data.element, axis=along, **how)
 
 
