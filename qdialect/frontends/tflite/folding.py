@@ -18,7 +18,7 @@ from qdialect.frontends.tflite.flatbuffer.reader import LOOP
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain
 from qdialect.frontends.tflite.operators.movement import select
-from qdialect.frontends.tflite.shapes import is_open, with_shapes
+from qdialect.frontends.tflite.shapes import with_shapes
 from qdialect.ir.context import make_context
 from qdialect.support.diagnostics import ImportModelError
 
@@ -111,7 +111,7 @@ def _folded(operator: Operator) -> Array | None:
         result = np.asarray(folder(operator, present)).astype(_INTEGERS[output.element])
     except (ValueError, IndexError, TypeError, ArithmeticError, UnsupportedError):
         return None
-    return result if is_open(output) or result.shape == output.shape else None
+    return result if output.is_open or result.shape == output.shape else None
 
 
 def _narrow_numbers(operator: Operator) -> Array | None:
@@ -148,14 +148,9 @@ def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
     return data[np.ix_(*indices)].reshape(selection.shape) if indices else data.reshape(selection.shape)
 
 
-def _pack(operator: Operator, arrays: Sequence[Array]) -> Array:
-    return np.stack(arrays, axis=operator.option("Axis"))
-
-
 def _concatenation(operator: Operator, arrays: Sequence[Array]) -> Array:
     check_plain(operator)
-    axis = operator.option("Axis")
-    return np.concatenate(arrays, axis=axis)
+    return np.concatenate(arrays, axis=operator.option("Axis"))
 
 
 def _gather(operator: Operator, arrays: Sequence[Array]) -> Array:
@@ -249,7 +244,7 @@ _FOLDERS: dict[str, Folder] = {
     "MINIMUM": _pointwise(np.minimum),
     "NEG": _of_integers(np.negative),
     "MUL": _pointwise(np.multiply),
-    "PACK": _pack,
+    "PACK": lambda operator, arrays: np.stack(arrays, axis=operator.option("Axis")),
     "RANGE": lambda _, arrays: np.arange(*(int(array.reshape(())) for array in arrays)),
     "RANK": lambda _, arrays: np.array(arrays[0].size),
     "REDUCE_MAX": _reduced(np.max),

@@ -75,7 +75,9 @@ class TorchDivision(PlannedDivision):
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
         given = (*graph.outputs, *(result for _, result in self.states.values()))
-        self.constants = {name: _shown(self.known[name]) for name in given if name in self.known}
+        held = {name: self.known[name] for name in given if name in self.known}
+        narrow = {name: array.astype(np.float32) for name, array in held.items() if array.dtype.name in FLOAT8}
+        self.constants = held | narrow
 
     def module(self, part: partition.Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
@@ -154,10 +156,6 @@ def _is_of(graph: Graph, node: Node) -> bool:
     while name in nodes:
         name = next(iter(nodes[name].refs()), "")
     return name in graph.constants
-
-
-def _shown(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype.name in FLOAT8 else array
 
 
 def _open(name: str, shape: Shape, element: str) -> partition.OpenInterface:
@@ -442,7 +440,8 @@ class _Steps:
             return lambda values: values[source][index]
         if node.kind in _CONTROL:
             control = _CONTROL[node.kind]
-            given = [self._prepared(value) for value in node.arguments.values()]
+            read = node.arguments.values()
+            given = [self._function(value) if isinstance(value, Graph) else value for value in read]
             return lambda values: control(self._torch, *(self._argument(value, values) for value in given))
         schema = pytorch_operators.schema_of(node.kind)
         is_text = any(isinstance(value, str) for name, value in node.arguments.items() if name != "device")
@@ -463,9 +462,6 @@ class _Steps:
             return operator(*given, **{name: self._argument(value, values) for name, value in named.items()})
 
         return step
-
-    def _prepared(self, argument: Any) -> Any:
-        return self._function(argument) if isinstance(argument, Graph) else argument
 
     def _function(self, graph: Graph) -> Callable[..., tuple[Any, ...]]:
         """A graph that an operator runs."""

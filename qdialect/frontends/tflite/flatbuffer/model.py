@@ -69,9 +69,12 @@ class Tensor:
     """The quantized constant that a node made these numbers of; None for any others."""
 
     @property
-    def leaves_open(self) -> bool:
-        """Whether the file leaves some extents open."""
-        return -1 in self.signature
+    def is_open(self) -> bool:
+        """Whether a file leaves a computed tensor's shape open, wholly or in some extents.
+
+        A file that omits a shape looks like one that has a tensor without dimensions.
+        """
+        return self.data is None and (self.shape == () or -1 in self.signature)
 
     @property
     def params(self) -> QuantParams:

@@ -284,7 +284,7 @@ def parts_of(operator: Operator) -> tuple[tuple[Tensor, ...], int]:
     """The inputs of CONCATENATION, and the dimension along which they lie side by side."""
     axis = operator.option("Axis")
     parts = operands(operator, 1, max(1, len(operator.inputs)))
-    return parts, axis_in(axis, len(operator.outputs[0].shape))
+    return parts, axis_in(axis, len(parts[0].shape))
 
 
 # Windows of convolutions and pools over images, and their explicit padding.
@@ -381,8 +381,7 @@ def _check_bounds(operator: Operator, output: Tensor) -> None:
     require(found == wanted, f"{message}, but got an output scale of {output.scale}")
 
 
-def _check_quantized(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del operator
+def _check_quantized(_operator: Operator, data: Tensor, output: Tensor) -> None:
     count = math.prod(output.shape)
     if (data.element, output.element) == ("f32", "i16"):
         wanted = f"input must have a multiple of {_AT_ONCE} elements {_WITH_DELEGATE}"
@@ -414,9 +413,8 @@ def _check_factors(operator: Operator, data: Tensor, output: Tensor) -> None:
     require(largest < _LARGEST_DELEGATED, f"rescale factor must be below 2^8 {_WITH_DELEGATE}, but got {largest}")
 
 
-def _check_words(operator: Operator, data: Tensor, output: Tensor) -> None:
+def _check_words(operator: Operator, _data: Tensor, output: Tensor) -> None:
     """Sums of words in 32 bits are rescaled by shifts that round ties up, sums in 64 bits as everywhere."""
-    del data
     if output.element != "i16":
         return
     place, is_dense = (3 if operator.kind == "TRANSPOSE_CONV" else 2), operator.kind == "FULLY_CONNECTED"
@@ -431,30 +429,26 @@ def _check_transposed(operator: Operator, data: Tensor, output: Tensor) -> None:
     (_check_gaps if output.element in EIGHT_BIT else _check_words)(operator, data, output)
 
 
-def _check_matrix(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del data, output
+def _check_matrix(operator: Operator, _data: Tensor, _output: Tensor) -> None:
     right = operator.inputs[1] if len(operator.inputs) > 1 else None
     holds = right is None or right.data is None or right.element == "f32" or not any(right.zero_points)
     require(holds, f"constant right operand must have zero point 0 {_WITH_DELEGATE}")
 
 
-def _check_joined(operator: Operator, data: Tensor, output: Tensor) -> None:
+def _check_joined(operator: Operator, _data: Tensor, _output: Tensor) -> None:
     """The delegate takes no notice of an activation."""
-    del data, output
     activation = activation_of(operator)
     holds = activation == tflite.ActivationFunctionType.NONE
     require(holds, f"fused activation {activation} is not supported {_WITH_DELEGATE}")
 
 
-def _check_slope(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del output
+def _check_slope(operator: Operator, data: Tensor, _output: Tensor) -> None:
     alpha = operator.option("Alpha")
     wanted = f"alpha of i16 input must not be negative {_WITH_DELEGATE}"
     require(data.element != "i16" or alpha >= 0, f"{wanted}, but got {alpha}")
 
 
-def _check_curve(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del output
+def _check_curve(operator: Operator, data: Tensor, _output: Tensor) -> None:
     if data.element != "i16" or len(data.scales) != 1 or data.scale <= 0:
         return
     powers = (-12,) if operator.kind == "LOGISTIC" else (-12, -11)
@@ -462,8 +456,7 @@ def _check_curve(operator: Operator, data: Tensor, output: Tensor) -> None:
     require(log2_of(data.scale) not in powers, f"{wanted}, but got {data.scale}")
 
 
-def _check_gaps(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del data, output
+def _check_gaps(operator: Operator, _data: Tensor, _output: Tensor) -> None:
     weight = operator.inputs[_WEIGHT] if len(operator.inputs) > _WEIGHT else None
     options = window_options(operator)
     if weight is None or options.padding != tflite.Padding.SAME:

@@ -14,7 +14,7 @@ from qdialect.arithmetic import BinaryQuantization, Multiplier, PairArithmetic, 
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
 from qdialect.dialect.fields import LARGEST_SCALE
-from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.checks import Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS, Build, OfOne, OfTwo, on_bits
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
@@ -248,8 +248,7 @@ def _prelu_i16(operator: Operator) -> registry.Building:
 
 def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> registry.Building:
     """`build` of tensors that broadcast to the shape of the operator's output."""
-    shape = operator.outputs[0].shape
-    check_broadcast(tensors, shape)
+    shape = broadcast_shape(tensors, operator.outputs[0])
     emitter = yield
     values = [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors]
     return on_bits(emitter, values, operator.outputs[0].element, build)
@@ -265,13 +264,16 @@ def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> registr
     return elementwise(operator, sides, lambda s, values: build(s, values[0], values[1]))
 
 
-def check_broadcast(tensors: Sequence[Tensor], shape: Shape) -> None:
-    """All tensors together broadcast to `shape`; raises `UnsupportedError`."""
+def broadcast_shape(tensors: Sequence[Tensor], output: Tensor) -> Shape:
+    """The shape to which all tensors together broadcast, which is the output's; raises `UnsupportedError`."""
+    shapes = [tensor.shape for tensor in tensors]
     try:
-        fits = np.broadcast_shapes(*(tensor.shape for tensor in tensors)) == shape
+        found = np.broadcast_shapes(*shapes)
     except ValueError:
-        fits = False
-    require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(tensor.shape) for tensor in tensors]}")
+        found = None
+    if found is None or (found != output.shape and not output.is_open):
+        raise UnsupportedError(f"inputs must broadcast to {list(output.shape)}, but got {list(map(list, shapes))}")
+    return found
 
 
 def check_type(tensors: Sequence[Tensor], elements: Sequence[str]) -> None:
@@ -314,8 +316,7 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
         checks.eight_bit(side, what)
         require(side.scale < 1, f"{what} scale must be below 1, but got {side.scale}")
     check_type(sides, checks.EIGHT_BIT)
-    shape = operator.outputs[0].shape
-    check_broadcast(sides, shape)
+    shape = broadcast_shape(sides, operator.outputs[0])
 
     def rescaled(emitter: registry.Emitter, side: Tensor) -> ir.Value:
         # The values without their zero point, as i32.
@@ -367,9 +368,9 @@ def _select(operator: Operator) -> registry.Building:
     if operator.kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
         condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
     tensors = (condition, first, second)
-    check_broadcast(tensors, output.shape)
+    shape = broadcast_shape(tensors, output)
     emitter = yield
-    values = [emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), output.shape) for t in tensors]
+    values = [emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors]
     return on_bits(emitter, values, output.element, lambda s, parts: s.select(*parts))
 
 

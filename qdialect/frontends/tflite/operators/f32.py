@@ -30,7 +30,7 @@ from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.planning.tensors import Quantized, known
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
-from qdialect.frontends.tflite.operators.elementwise import check_broadcast
+from qdialect.frontends.tflite.operators.elementwise import broadcast_shape
 from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
@@ -84,16 +84,12 @@ _DELEGATED: dict[str, Expression] = {
 """Functions that XNNPACK computes otherwise."""
 
 
-def _slope(operator: Operator) -> float:
-    return operator.option("Alpha")
-
-
 _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
     "ELU": lambda _: activations.elu(1.0),
     "GELU": lambda operator: (
         activations.tflite_gelu_tanh if operator.option("Approximate") else activations.tflite_gelu
     ),
-    "LEAKY_RELU": lambda operator: activations.leaky_relu(_slope(operator)),
+    "LEAKY_RELU": lambda operator: activations.leaky_relu(operator.option("Alpha")),
 }
 """Functions with options.
 
@@ -106,7 +102,7 @@ def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
     delegated = _DELEGATED.get(operator.kind, function)
     if operator.kind == "LEAKY_RELU":
-        delegated = onnx_activations.leaky_relu(_slope(operator))
+        delegated = onnx_activations.leaky_relu(operator.option("Alpha"))
     if function is activations.tflite_gelu:
         delegated = activations.gelu
     (data,) = checks.operands(operator, 1)
@@ -156,10 +152,10 @@ def _swaps(sides: Sequence[Tensor], shape: Shape) -> bool:
 
 def pairwise(operator: Operator, combine: Callable[[Emitter, ir.Value, ir.Value], ir.Value]) -> Building:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
-    sides, shape = checks.operands(operator, 2), operator.outputs[0].shape
+    sides = checks.operands(operator, 2)
     for side in sides:
         _f32(side, "input")
-    check_broadcast(sides, shape)
+    shape = broadcast_shape(sides, operator.outputs[0])
     emitter = yield
     lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
     return combine(emitter, lhs, rhs)
@@ -242,16 +238,13 @@ def sum_of_products(
 
     XNNPACK's begin with the bias, and a product is not rounded before it is added; single channels have another order.
     """
-    is_delegated = emitter.is_delegated and attributes.get("groups", 1) == 1 and not _is_single(weight)
+    # [O, H, W, I] of several taps of one channel alone.
+    is_single = weight.ndim > 2 and len(weight) == weight.shape[-1] == 1 < weight.size
+    is_delegated = emitter.is_delegated and attributes.get("groups", 1) == 1 and not is_single
     starts = [np.ravel(one.data) for one in bias if one.data is not None] if is_delegated else []
     operands = [data, *map(emitter.constant, (np.ascontiguousarray(weight), *starts))]
     total = emitter.build(op, *operands, element="f32", rounded_products=not is_delegated, **attributes)
     return total, [] if starts else bias
-
-
-def _is_single(taps: Array) -> bool:
-    """Whether [O, H, W, I] are several taps of one channel alone."""
-    return taps.ndim > 2 and len(taps) == taps.shape[-1] == 1 < taps.size
 
 
 def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:

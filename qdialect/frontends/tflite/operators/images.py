@@ -10,7 +10,6 @@ from qdialect.arithmetic import Division
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.arithmetic.resize import Taps, interpolation_taps, nearest_indices, source_coordinates
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, ResizeBilinearOp
-from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
@@ -23,39 +22,23 @@ from qdialect.ir._mlir import ir
 # AVERAGE_POOL_2D and MAX_POOL_2D.
 
 
-@imports("AVERAGE_POOL_2D")
-@imports_i16("AVERAGE_POOL_2D")
-def _average_pool_2d(operator: Operator) -> Emission:
+@imports("AVERAGE_POOL_2D", "MAX_POOL_2D")
+@imports_i16("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def _pool(operator: Operator) -> Emission:
     """The quantized values of the elements inside are averaged, ties away from zero; padding does not count."""
-    _same_parameters(operator)
-    zero_point = operator.outputs[0].zero_point
-    return pool(operator, AvgPool2DOp, {"zero_point": zero_point, "division": Division.HALF_AWAY})
-
-
-@imports("MAX_POOL_2D")
-@imports_i16("MAX_POOL_2D")
-def _max_pool_2d(operator: Operator) -> Emission:
-    _same_parameters(operator)
-    return pool(operator, MaxPool2DOp, {})
-
-
-def _same_parameters(operator: Operator) -> None:
-    (data,) = checks.operands(operator, 1)
+    (data,), options = checks.operands(operator, 1), checks.window_options(operator)
     if "i16" in (data.element, operator.outputs[0].element):
         checks.same_scale(*checks.one_input(operator))
     else:
         checks.same_quantization(operator, data)
-
-
-def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
-    """A pool whose input and output have the same parameters, which the caller has checked."""
-    options = checks.window_options(operator)
-    (data,) = checks.operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
     window["padding"] = options.explicit(data.shape[1:3])
     window["output_min"], window["output_max"] = checks.activation_range(options.activation, operator.outputs[0])
-    return built(op_class, data, element=data.element, **window, **attributes)
+    if operator.kind == "MAX_POOL_2D":
+        return built(MaxPool2DOp, data, element=data.element, **window)
+    how = {"zero_point": operator.outputs[0].zero_point, "division": Division.HALF_AWAY}
+    return built(AvgPool2DOp, data, element=data.element, **window, **how)
 
 
 # RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.

@@ -244,7 +244,7 @@ def _split_v(operator: Operator) -> Building:
     return _parts(operator, data, dimension, given)
 
 
-def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) -> Building:
+def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int], *, keeps_axis: bool = True) -> Building:
     """A slice along `axis` for each output, of the lengths `extents`."""
     for output in operator.outputs:
         checks.same_content(data, output)
@@ -254,7 +254,8 @@ def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) 
     for output, start, extent in zip(operator.outputs, starts, extents, strict=True):
         emitter.enter(output.name)
         slices = [Slice(start, 1, extent) if i == axis else Slice(0, 1, n) for i, n in enumerate(data.shape)]
-        values.append(emitter.reshape(take_slices(emitter, emitter.value(data), slices), output.shape))
+        shape = tuple(one.count for i, one in enumerate(slices) if keeps_axis or i != axis)
+        values.append(emitter.reshape(take_slices(emitter, emitter.value(data), slices), shape))
     return values
 
 
@@ -297,7 +298,7 @@ def _unpack(operator: Operator) -> Building:
     dimension, count = checks.axis_of([axis], len(data.shape)), len(operator.outputs)
     require(data.shape[dimension] == number, f"extent along axis must be {number}, but got {data.shape[dimension]}")
     require(count == number, f"must have {number} outputs, but got {count}")
-    return _parts(operator, data, dimension, [1] * number)
+    return _parts(operator, data, dimension, [1] * number, keeps_axis=False)
 
 
 # The part that STRIDED_SLICE takes: begins, ends and strides under five masks, as one index for each dimension.

@@ -313,9 +313,10 @@ class _RnnCell:
 
     def rows(self, emitter: Emitter) -> list[ir.Value]:
         """The state [B, H] after each step of the sequence."""
-        count, batch = self.steps.count, self.steps.batch
-        value = self.steps.time_first(emitter, emitter.reshape(emitter.value(self.data), self._sequence_shape()))
-        value = emitter.reshape(value, (count * batch, self.data.shape[-1]))
+        count, batch, depth = self.steps.count, self.steps.batch, self.data.shape[-1]
+        shape = (count, batch, depth) if self.steps.is_time_major else (batch, count, depth)
+        value = self.steps.time_first(emitter, emitter.reshape(emitter.value(self.data), shape))
+        value = emitter.reshape(value, (count * batch, depth))
         total = self.given.emit(emitter, value, self.bias)
         sums = emitter.reshape(total, (count, batch, len(self.bias)))
 
@@ -327,10 +328,6 @@ class _RnnCell:
             return after, after
 
         return self.steps.run(None, step)
-
-    def _sequence_shape(self) -> tuple[int, int, int]:
-        count, batch, depth = self.steps.count, self.steps.batch, self.data.shape[-1]
-        return (count, batch, depth) if self.steps.is_time_major else (batch, count, depth)
 
 
 def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
@@ -405,11 +402,6 @@ class _Svdf:
         """Outputs, each the sum of `rank` filters."""
         return self.filters // self.rank
 
-    @property
-    def batch(self) -> int:
-        """Rows."""
-        return self.data.shape[0]
-
     def last_weights(self) -> Array:
         """The time weight that meets this call's features, of each filter."""
         return np.ascontiguousarray(constant(self.time, "time weight")[:, -1])
@@ -448,7 +440,7 @@ def _f32(node: _Svdf) -> Building:
     emitter = yield
     s = emitter.f32
     seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
-    ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+    ranks = emitter.reshape(seen, (node.data.shape[0], node.units, node.rank))
     total = emitter.build(qnn.F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
     total = total if bias is None else s("addf", total, emitter.constant(bias))
     return emitter.expression(activation, total)
@@ -482,11 +474,11 @@ def _integers(node: _Svdf) -> Building:
     )
     state = emitter.requantize(total, node.state, node.data.scale, Multiplier.F32, weight_scales=node.feature.scales)
     s = Arithmetic(emitter)
-    spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
+    spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.data.shape[0], node.filters))))
     seen = s.op("arith.muli", s.resize(state, "i32"), spread)
-    ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+    ranks = emitter.reshape(seen, (node.data.shape[0], node.units, node.rank))
     total = emitter.build(qnn.IntSumOp, ranks, element="i32", axes=(2,), keep_dims=False)
     if bias is not None:
-        start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
+        start = np.ascontiguousarray(np.broadcast_to(bias, (node.data.shape[0], node.units)))
         total = s.op("arith.addi", total, emitter.constant(start))
     return emitter.requantize(total, node.output, node.state.scale, Multiplier.F32, weight_scales=node.time.scales)

@@ -16,7 +16,7 @@ from qdialect.arithmetic.profiles import TFLITE
 from qdialect.frontends.building.checks import axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
-from qdialect.frontends.planning.reduction import order_key, top_k
+from qdialect.frontends.planning.reduction import order_key, reduced_shape, top_k
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks, registry
@@ -165,7 +165,7 @@ def _product_of_words(operator: Operator) -> registry.Building:
 
 def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Building:
     """Every factor is a number over the root of the output's scale, so that the whole has that scale at the end."""
-    _, axes, _ = reduction_of(operator)
+    _, axes, keep_dims = reduction_of(operator)
     ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
     count = math.prod(map(len, ranges))
     require(count <= _MAX_FACTORS, f"product must have at most {_MAX_FACTORS} factors, but got {count}")
@@ -182,7 +182,7 @@ def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Build
         first = _scaled(s, s.op("arith.muli", first, other), factor)
     result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
     narrow = s.resize(clamped(s, result, checks.quantized_range(output)), output.element)
-    return emitter.reshape(narrow, output.shape)
+    return emitter.reshape(narrow, reduced_shape(data.shape, axes, keep_dims))
 
 
 def _scaled(s: Arithmetic, value: ir.Value, factor: tuple[int, int]) -> ir.Value:

@@ -149,7 +149,7 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
     rows = _quantized_rows(data, packed)
     shape = (packed.depth, len(packed.weight)) if packed else matrices[0].shape
     found = f"{list(data.shape)} and {list(shape)}"
-    fits = _pairs(data.shape, shape)
+    fits = min(len(data.shape), len(shape)) >= 2 and shape[:-2] in ((), data.shape[:-2])
     require(fits, f"operands must be matrices, the right one alone or one for each of the left, but got {found}")
     require(data.shape[-1] == shape[-2], f"operands must have a common extent, but got {found}")
 
@@ -186,10 +186,6 @@ def _f32_matrix(call: Call, name: str, *, is_transposed: bool) -> F32Tensor:
         return as_f32(name, Constant(np.ascontiguousarray(weight.T if is_transposed else weight)))
     require(not is_transposed, f"argument '{name}' must be constant")
     return call.f32(name)
-
-
-def _pairs(left: Shape, right: Shape) -> bool:
-    return len(left) >= 2 and len(right) >= 2 and right[:-2] in ((), left[:-2])
 
 
 def _finished_product(_: Emitter, value: ir.Value) -> Emitted:
