@@ -18,7 +18,6 @@ LINE_LIMIT = 600
 # imports by its name need not be named.
 APART = {
     "qdialect/bench/models.py": "tests look for networks by it",
-    "qdialect/frontends/torch/archive/trusted.py": "the only way on which PyTorch runs what an archive holds",
 }
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "models", "Output"}
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".mlir", ".toml", ".yml", ".json", ".sh", ".c", ".h", ""}
