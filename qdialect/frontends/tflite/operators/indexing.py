@@ -51,8 +51,8 @@ def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: i
 
 def _sum(emitter: Emitter, indices: ir.Value, offsets: Array) -> ir.Value:
     dtype = np.int32 if element_of(indices.type) == "i32" else np.int64
-    checks.constant = emitter.constant(np.ascontiguousarray(offsets.astype(dtype)))
-    return Arithmetic(emitter).op("arith.addi", indices, checks.constant)
+    constant = emitter.constant(np.ascontiguousarray(offsets.astype(dtype)))
+    return Arithmetic(emitter).op("arith.addi", indices, constant)
 
 
 def _rows_at(emitter: Emitter, table: ir.Value, at: ir.Value) -> ir.Value:
