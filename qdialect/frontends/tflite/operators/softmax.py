@@ -139,8 +139,8 @@ def _softmax_i16(operator: Operator) -> Emission:
         data.shape[-1] <= _MAX_I16_DEPTH, f"last dimension must be at most {_MAX_I16_DEPTH}, but got {data.shape[-1]}"
     )
     check_scale(beta, "beta")
-    fixed_point.product = float(np.float32(data.scale) * np.float32(beta))
-    factor = fixed_point.FixedPoint.of(fixed_point.product / (_REACH / _RANGE))
+    product = float(np.float32(data.scale) * np.float32(beta))
+    factor = fixed_point.FixedPoint.of(product / (_REACH / _RANGE))
     return lambda emitter: _emit_softmax(emitter, emitter.value(data), data.shape, factor)
 
 
@@ -179,8 +179,8 @@ def _inverse(emitter: Emitter, total: ir.Value, zeros: ir.Value) -> ir.Value:
 
 def _ratio(s: Arithmetic, exponentials: ir.Value, inverse: ir.Value, count: ir.Value, ones: ir.Value) -> ir.Value:
     """``exponentials * inverse / 2^count``, ties up, in [0, 2^15)."""
-    fixed_point.product = s.op("arith.muli", s.resize(exponentials, "i64"), s.resize(inverse, "i64"))
+    product = s.op("arith.muli", s.resize(exponentials, "i64"), s.resize(inverse, "i64"))
     wide = s.resize(count, "i64")
     half = s.op("arith.shrsi", s.op("arith.shli", ones, wide), 1)
-    quotient = s.op("arith.shrsi", s.op("arith.addi", fixed_point.product, half), wide)
+    quotient = s.op("arith.shrsi", s.op("arith.addi", product, half), wide)
     return s.resize(fixed_point.clamped(s, s.resize(quotient, "i32"), (0, _INT16[1])), "i16")
