@@ -16,10 +16,7 @@ import house
 LINE_LIMIT = 600
 # Files of fewer lines with one importer that stay apart, and why. Passes, what is imported late, and what a registry
 # imports by its name need not be named.
-APART = {
-    "qdialect/bench/models.py": "tests look for networks by it",
-    "qdialect/frontends/torch/archive/trusted.py": "the only way on which PyTorch runs what an archive holds",
-}
+APART = {"qdialect/bench/models.py": "tests look for networks by it"}
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "models", "Output"}
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".mlir", ".toml", ".yml", ".json", ".sh", ".c", ".h", ""}
 

@@ -9,7 +9,21 @@ import numpy as np
 import pytest
 import tflite
 from onnx_graphs import assert_same
-from tflite_graphs import SCHEMA, Array, add_operator, added, model_of, opened, options, options_of, packed, table
+from tflite_graphs import (
+    SCHEMA,
+    Array,
+    Given,
+    Result,
+    add_operator,
+    added,
+    model_of,
+    one_operator,
+    opened,
+    options,
+    options_of,
+    packed,
+    table,
+)
 from tolerances import assert_floats_within
 
 import qdialect
@@ -300,6 +314,16 @@ def test_scales_by_block_that_are_refused(tmp_path: Path) -> None:
             qdialect.compile(saved(tmp_path, other[0]), profile="tflite-xnnpack")
 
 
+def check_profiles(path: Path, data: Array, refused: str = "") -> None:
+    """LiteRT's bits of both profiles, where the importer refuses some of XNNPACK's."""
+    assert_same(qdialect.compile(path, profile="tflite", fallback="none").results([data]), whole(path, data))
+    found = qdialect.compile(path, profile="tflite-xnnpack", fallback="framework" if refused else "none")
+    assert_same(found.results([data]), whole(path, data, kernels="AUTO"))
+    if refused:
+        with pytest.raises(qdialect.ImportModelError, match=refused):
+            qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
+
+
 NARROW_SHAPES = {"FULLY_CONNECTED": ((3, 9), (5, 9), (3, 5)), "CONV_2D": ((1, 4, 4, 3), (5, 2, 2, 3), (1, 3, 3, 5))}
 NARROW_OPTIONS: dict[str, tuple[str, dict[str, int]]] = {
     "FULLY_CONNECTED": ("FullyConnected", {}),
@@ -346,13 +370,7 @@ def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -
     x = drawn.astype(np.int8) if dtype == "INT8" else (drawn / np.float32(50)).astype(np.float32)
     is_packed = "qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))
     assert is_packed == (kind == "FULLY_CONNECTED")
-    assert_same(qdialect.compile(path, profile="tflite", fallback="none").results([x]), whole(path, x))
-    assert_same(
-        qdialect.compile(path, profile="tflite-xnnpack", fallback="framework").results([x]),
-        whole(path, x, kernels="AUTO"),
-    )
-    with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of 8 bits with profile .*, but got {bits}"):
-        qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
+    check_profiles(path, x, f"'w' must be of 8 bits with profile .*, but got {bits}")
 
 
 @pytest.mark.parametrize(("depth", "is_packed"), [(8192, True), (8240, False)])
@@ -387,47 +405,31 @@ def test_transposed_windows_with_gaps(
     kernel: int, stride: int, padding: int, dtype: type[np.int8 | np.uint8], tmp_path: Path
 ) -> None:
     """Those of SAME the delegate leaves to a kernel of LiteRT that rounds the last channels otherwise."""
-    b, drawn, rows = ModelWriter("gaps"), np.random.default_rng(7), 5
-    low = np.iinfo(dtype).min
-    points = low + 131, low + 133, low + 128
+    drawn, rows, low = np.random.default_rng(7), 5, np.iinfo(dtype).min
+    of_data, of_output, of_weights = (
+        Quantization((scale,), (low + point,)) for scale, point in ((0.08, 131), (0.05, 133), (0.01, 128))
+    )
     extent = (rows - 1) * stride + kernel if padding else rows * stride
-    of_weights = Quantization((0.01,), points[2:])
-    shape = b.constant("shape", np.array([1, extent, extent, 21], np.int32))
-    weight = b.constant("w", drawn.integers(low + 1, low + 256, (21, kernel, kernel, 16)).astype(dtype), of_weights)
-    x = b.tensor("x", (1, rows, rows, 16), dtype, Quantization((0.08,), points[:1]))
-    y = b.tensor("y", (1, extent, extent, 21), dtype, Quantization((0.05,), points[1:2]))
+    shape = Given(np.array([1, extent, extent, 21], np.int32), is_constant=True)
+    weight = Given(drawn.integers(low + 1, low + 256, (21, kernel, kernel, 16)).astype(dtype), True, of_weights)
+    data = drawn.integers(low, low + 256, (1, rows, rows, 16)).astype(dtype)
+    inputs, output = [shape, weight, Given(data, False, of_data)], Result((1, extent, extent, 21), dtype, of_output)
     option = options_of("TransposeConv", padding, stride, stride)
-    b.operator(tflite.BuiltinOperator.TRANSPOSE_CONV, [shape, weight, x], y, *option)
-    path, data = saved(tmp_path, b.finish([x], [y])), drawn.integers(low, low + 256, (1, rows, rows, 16)).astype(dtype)
-    assert_same(qdialect.compile(path, profile="tflite", fallback="none").results([data]), whole(path, data))
-    wanted = whole(path, data, kernels="AUTO")
-    assert_same(qdialect.compile(path, profile="tflite-xnnpack", fallback="framework").results([data]), wanted)
-    if padding == SAME:
-        with pytest.raises(qdialect.ImportModelError, match="windows must be at least as large as their strides"):
-            qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
-    else:
-        assert_same(qdialect.compile(path, profile="tflite-xnnpack", fallback="none").results([data]), wanted)
+    path = saved(tmp_path, one_operator(tflite.BuiltinOperator.TRANSPOSE_CONV, inputs, [output], option))
+    check_profiles(path, data, "windows must be at least as large as their strides" if padding == SAME else "")
 
 
-@pytest.mark.parametrize("profile", ["tflite", "tflite-xnnpack"])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
-def test_ties_and_nan_of_quantize(dtype: type[np.int8 | np.uint8 | np.int16], profile: str, tmp_path: Path) -> None:
+def test_ties_and_nan_of_quantize(dtype: type[np.int8 | np.uint8 | np.int16], tmp_path: Path) -> None:
     """Ties go away from zero in the reference kernels, to even elsewhere; a rest of 16 bits is LiteRT's own."""
-    scale, kernels = 0.0173, "BUILTIN_REF" if profile == "tflite" else "AUTO"
+    scale = 0.0173
     for count, point in ((64, 0), (61, 0), *(((61, -5),) if dtype is np.int8 else ())):
         values = (np.arange(count, dtype=np.float32) - 29.5) * np.float32(scale)
         values[[3, 4, 8]] = np.nan, -np.nan, 1e6
-        b = ModelWriter("quantize")
-        x, y = b.tensor("x", (count,), np.float32), b.tensor("y", (count,), dtype, Quantization((scale,), (point,)))
-        b.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
-        path = saved(tmp_path, b.finish([x], [y]))
-        wanted = whole(path, values, kernels=kernels)
-        assert_same(qdialect.compile(path, profile=profile, fallback="framework").results([values]), wanted)
-        if kernels == "AUTO" and dtype is np.int16 and count == 61:
-            with pytest.raises(qdialect.ImportModelError, match="input must have a multiple of 8 elements"):
-                qdialect.compile(path, profile=profile, fallback="none")
-        else:
-            assert_same(qdialect.compile(path, profile=profile, fallback="none").results([values]), wanted)
+        output = Result((count,), dtype, Quantization((scale,), (point,)))
+        path = saved(tmp_path, one_operator(tflite.BuiltinOperator.QUANTIZE, [Given(values)], [output]))
+        is_rest = dtype is np.int16 and count == 61
+        check_profiles(path, values, "input must have a multiple of 8 elements" if is_rest else "")
 
 
 def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:
@@ -467,9 +469,7 @@ def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", [tflite.BuiltinOperator.EQUAL, tflite.BuiltinOperator.SQUARED_DIFFERENCE])
 def test_a_kernel_of_litert_that_reads_a_scale_that_is_not_there(kind: int, tmp_path: Path) -> None:
-    b = ModelWriter("plain bytes")
-    x, y = (b.tensor(name, (3,), np.int8) for name in "xy")
-    z = b.tensor("z", (3,), np.bool_ if kind == tflite.BuiltinOperator.EQUAL else np.int8)
-    b.operator(kind, [x, y], z)
+    output = Result((3,), np.bool_ if kind == tflite.BuiltinOperator.EQUAL else np.int8)
+    content = one_operator(kind, [Given(np.zeros(3, np.int8))] * 2, [output])
     with pytest.raises(qdialect.ImportModelError, match="LiteRT reads outside of its memory"):
-        qdialect.compile(saved(tmp_path, b.finish([x, y], [z])), fallback="framework")
+        qdialect.compile(saved(tmp_path, content), fallback="framework")

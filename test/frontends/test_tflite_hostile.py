@@ -9,7 +9,19 @@ import tflite
 from bounds import deadline, memory_at_most
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import HALF, Array, Given, Result, check_operator, i32, one_operator, options, options_of, refused
+from tflite_graphs import (
+    HALF,
+    Array,
+    Given,
+    Option,
+    Result,
+    check_operator,
+    i32,
+    one_operator,
+    options,
+    options_of,
+    refused,
+)
 
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
@@ -80,31 +92,19 @@ def test_indices_that_many_nodes_name_stay_in_the_budget() -> None:
     assert "are left for 524288 indices" in message_of(writer.finish([x], outputs))
 
 
-HUGE = (1, 20000, 20000, 4)
-
-
 @pytest.mark.parametrize(
-    ("code", "constants", "kind", "entries", "op"),
+    ("code", "constant", "option", "op"),
     [
-        (CODE.TILE, [i32([1, 2, 2, 2])], 0, (), "qnn.broadcast"),
-        (CODE.BROADCAST_TO, [i32([9, 20000, 20000, 4])], 0, (), "qnn.broadcast"),
-        (CODE.PAD, [i32([[0, 0], [0, 20000], [0, 20000], [0, 0]])], 0, (), "qnn.pad"),
-        (CODE.RESIZE_BILINEAR, [i32([40000, 40000])], KIND.ResizeBilinearOptions, (0, 0), "qnn.resize_bilinear"),
-        (CODE.RESIZE_NEAREST_NEIGHBOR, [i32([40000, 40000])], KIND.ResizeNearestNeighborOptions, (), "qnn.gather"),
+        (CODE.TILE, i32([1, 2, 2, 2]), None, "qnn.broadcast"),
+        (CODE.BROADCAST_TO, i32([9, 20000, 20000, 4]), None, "qnn.broadcast"),
+        (CODE.PAD, i32([[0, 0], [0, 20000], [0, 20000], [0, 0]]), None, "qnn.pad"),
+        (CODE.RESIZE_BILINEAR, i32([40000, 40000]), options_of("ResizeBilinear", 0, 0), "qnn.resize_bilinear"),
+        (CODE.RESIZE_NEAREST_NEIGHBOR, i32([40000, 40000]), options_of("ResizeNearestNeighbor"), "qnn.gather"),
     ],
 )
-def test_results_of_too_many_elements_name_the_node(
-    code: int,
-    constants: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.int32]]],
-    kind: int,
-    entries: Sequence[int],
-    op: str,
-) -> None:
-    writer = ModelWriter("huge")
-    x, y = writer.tensor("x", HUGE, np.int8, HALF), writer.tensor("y", (4,), np.int8, HALF)
-    held = [writer.constant(f"c{i}", array) for i, array in enumerate(constants)]
-    writer.operator(code, [x, *held], y, kind, options(*entries))
-    message = message_of(writer.finish([x], [y]))
+def test_results_of_too_many_elements_name_the_node(code: int, constant: Array, option: Option | None, op: str) -> None:
+    huge = Given(np.broadcast_to(np.int8(0), (1, 20000, 20000, 4)), False, HALF)
+    message = message_of(one_operator(code, [huge, Given(constant, True)], [Result((4,), np.int8, HALF)], option))
     assert "'model.tflite': node 0 " in message
     assert f"'{op}' op result 'output' must be" in message
     assert "with at most 2147483647 elements" in message
@@ -181,21 +181,16 @@ def test_shapes_of_several_outputs_that_are_left_out() -> None:
 
 
 def test_an_operator_that_is_not_supported_is_named_where_shapes_are_left_out() -> None:
-    writer = ModelWriter("open")
-    x, y = writer.tensor("x", (1, 4), np.int8, HALF), writer.tensor("y", (), np.int8, HALF)
-    writer.operator(CODE.COS, [x], y)
-    assert "node 0 COS ('y'): operator is not supported" in message_of(writer.finish([x], [y]))
+    content = one_operator(CODE.COS, [Given(np.zeros((1, 4), np.int8), False, HALF)], [Result((), np.int8, HALF)])
+    assert "node 0 COS ('y0'): operator is not supported" in message_of(content)
 
 
 def test_scales_by_channel_go_down_to_zero() -> None:
-    writer = ModelWriter("small")
-    x = writer.tensor("x", (1, 2, 2, 4), np.int8, HALF)
-    scales = Quantization((0.5, 1e-30, 1e-38), (0, 0, 0), 0)
-    w = writer.constant("w", np.ones((3, 1, 1, 4), np.int8), scales)
-    y = writer.tensor("y", (1, 2, 2, 3), np.int8, HALF)
-    writer.operator(CODE.CONV_2D, [x, w], y, *options_of("Conv2D", 0, 1, 1))
-    module = import_tflite(writer.finish([x], [y]))
-    (result,) = interpreter.run(module, [np.full((1, 2, 2, 4), 7, np.int8)])
+    data = Given(np.full((1, 2, 2, 4), 7, np.int8), False, HALF)
+    weight = Given(np.ones((3, 1, 1, 4), np.int8), True, Quantization((0.5, 1e-30, 1e-38), (0, 0, 0), 0))
+    output, option = Result((1, 2, 2, 3), np.int8, HALF), options_of("Conv2D", 0, 1, 1)
+    module = import_tflite(one_operator(CODE.CONV_2D, [data, weight], [output], option))
+    (result,) = interpreter.run(module, [data.data])
     assert result[0, 0, 0].tolist() == [11, 3, 3]
 
 

@@ -10,7 +10,7 @@ import recordings
 import tflite
 from compiled_ops import check_compiled, variants_together
 from recurrent_models import Lstm, Svdf
-from tflite_graphs import Array, Given, Option, Result, one_operator, options, options_of, reference, refused
+from tflite_graphs import Array, Given, Option, Result, one_operator, options_of, reference, refused
 from tolerances import assert_floats_within
 
 import qdialect
@@ -26,7 +26,6 @@ from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
-OPTIONS = tflite.BuiltinOptions
 RELU = tflite.ActivationFunctionType.RELU
 
 
@@ -34,14 +33,21 @@ def drawn(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).normal(1, 3, shape).astype(np.float32)
 
 
-def quantized_weight(writer: ModelWriter, shape: Sequence[int], axis: int, scales: int) -> int:
+def known(data: Array, quantization: Quantization | None = None) -> Given:
+    return Given(data, True, quantization)
+
+
+def floats(*shape: int) -> Given:
+    return Given(np.zeros(shape, np.float32))
+
+
+def quantized_weight(shape: Sequence[int], axis: int, scales: int) -> Given:
     """With `scales` different scales, or as many equal ones where that is negative."""
     random = np.random.default_rng(7)
     data = random.integers(-127, 128, shape).astype(np.int8)
     count = abs(scales)
     found = random.uniform(0.01, 0.05, count) if scales > 0 else np.full(count, 0.02)
-    parameters = Quantization(tuple(found.tolist()), (0,) * count, axis)
-    return writer.constant("weight", data, parameters)
+    return known(data, Quantization(tuple(found.tolist()), (0,) * count, axis))
 
 
 def check(content: bytes, *inputs: Array) -> None:
@@ -52,13 +58,9 @@ def check(content: bytes, *inputs: Array) -> None:
 
 
 def dense(rows: int, is_asymmetric: bool, scales: int = 5, has_bias: bool = True, activation: int = 0) -> bytes:
-    writer = ModelWriter("fully connected")
-    x, weight = writer.tensor("x", (rows, 37), np.float32), quantized_weight(writer, (5, 37), 0, scales)
-    inputs = [x, weight, *([writer.constant("bias", drawn(1, 5))] if has_bias else [])]
-    y = writer.tensor("y", (rows, 5), np.float32)
+    inputs = [floats(rows, 37), quantized_weight((5, 37), 0, scales), *[known(drawn(1, 5))] * has_bias]
     option = options_of("FullyConnected", activation, 0, 0, is_asymmetric)
-    writer.operator(KIND.FULLY_CONNECTED, inputs, y, *option)
-    return writer.finish([x], [y])
+    return one_operator(KIND.FULLY_CONNECTED, inputs, [Result((rows, 5), np.float32)], option)
 
 
 @variants_together
@@ -86,17 +88,22 @@ _WEIGHT_ONLY = {
 }
 
 
+def behind_a_node(kind: int, weight: Given, option: Option, *, has_bias: bool = False) -> bytes:
+    """A product with the floats that a node makes of a constant."""
+    writer, shape = ModelWriter("weight-only"), weight.data.shape
+    x, held = writer.tensor("x", (3, 37), np.float32), writer.constant("weight", weight.data, weight.quantization)
+    numbers, y = writer.tensor("numbers", shape, np.float32), writer.tensor("y", (*shape[:-2], 3, 5), np.float32)
+    writer.operator(KIND.DEQUANTIZE, [held], numbers)
+    bias = [writer.constant("bias", drawn(1, 5)) if has_bias else -1] if kind == KIND.FULLY_CONNECTED else []
+    writer.operator(kind, [x, numbers, *bias], y, *option)
+    return writer.finish([x], [y])
+
+
 @pytest.mark.parametrize("kind", _WEIGHT_ONLY)
 def test_weights_that_a_node_dequantizes_stay_packed(kind: int) -> None:
     shape, axis, scales, option = _WEIGHT_ONLY[kind]
-    writer = ModelWriter("weight-only")
-    x, weight = writer.tensor("x", (3, 37), np.float32), quantized_weight(writer, shape, axis, scales)
-    numbers = writer.tensor("numbers", shape, np.float32)
-    writer.operator(KIND.DEQUANTIZE, [weight], numbers)
-    y = writer.tensor("y", (*shape[:-2], 3, 5), np.float32)
-    bias = [writer.constant("bias", drawn(1, 5))] if kind == KIND.FULLY_CONNECTED else []
-    writer.operator(kind, [x, numbers, *bias], y, *option)
-    content = writer.finish([x], [y])
+    has_bias = kind == KIND.FULLY_CONNECTED
+    content = behind_a_node(kind, quantized_weight(shape, axis, scales), option, has_bias=has_bias)
     assert "qnn.block_dense" in str(import_tflite(content))
     check(content, drawn(2, 3, 37))
 
@@ -104,15 +111,12 @@ def test_weights_that_a_node_dequantizes_stay_packed(kind: int) -> None:
 @pytest.mark.parametrize("scales", [1, 9])
 @pytest.mark.parametrize("row", [(7,), (2, 3)])
 def test_rows_of_a_table_that_stays_packed(row: tuple[int, ...], scales: int) -> None:
-    writer, random = ModelWriter("embedding"), np.random.default_rng(8)
-    x = writer.tensor("x", (4,), np.int32)
+    random, at = np.random.default_rng(8), np.array([8, 0, 3, 8], np.int32)
     steps = Quantization(tuple(random.uniform(0.01, 0.05, scales).tolist()), (0,) * scales, 0)
-    table = writer.constant("table", random.integers(-8, 8, (9, *row)).astype(np.int8), steps)
-    y = writer.tensor("y", (4, *row), np.float32)
-    writer.operator(KIND.EMBEDDING_LOOKUP, [x, table], y)
-    content = writer.finish([x], [y])
+    table = known(random.integers(-8, 8, (9, *row)).astype(np.int8), steps)
+    content = one_operator(KIND.EMBEDDING_LOOKUP, [Given(at), table], [Result((4, *row), np.float32)])
     assert "{bits = 4 : i64" in str(import_tflite(content))
-    check(content, np.array([8, 0, 3, 8], np.int32))
+    check(content, at)
 
 
 def test_zero_points_of_many_ties() -> None:
@@ -157,17 +161,14 @@ def test_nan_and_infinity(is_asymmetric: bool) -> None:
 def convolution(
     kind: int, batch: int, stride: int, padding: int, scales: int = 6, channels: int = 6, depth: int = 6, width: int = 3
 ) -> bytes:
-    writer, is_depthwise = ModelWriter("convolution"), kind == KIND.DEPTHWISE_CONV_2D
-    x = writer.tensor("x", (batch, 9, 7, 6), np.float32)
+    is_depthwise = kind == KIND.DEPTHWISE_CONV_2D
     shape = (1, width, width, 6) if is_depthwise else (channels, width, width, depth)
-    weight = quantized_weight(writer, shape, 3 if is_depthwise else 0, scales)
+    weight = quantized_weight(shape, 3 if is_depthwise else 0, scales)
     size = [-(-(extent if padding == 0 else extent - width + 1) // stride) for extent in (9, 7)]
-    y = writer.tensor("y", (batch, *size, channels), np.float32)
-    table = OPTIONS.DepthwiseConv2DOptions if is_depthwise else OPTIONS.Conv2DOptions
-    option = options(padding, stride, stride, *[1] * is_depthwise, 0, 1, 1)
-    inputs = [x, weight, writer.constant("bias", drawn(1, channels))]
-    writer.operator(kind, inputs, y, table, option)
-    return writer.finish([x], [y])
+    fields = padding, stride, stride, *[1] * is_depthwise, 0, 1, 1
+    option = options_of("DepthwiseConv2D" if is_depthwise else "Conv2D", *fields)
+    inputs = [floats(batch, 9, 7, 6), weight, known(drawn(1, channels))]
+    return one_operator(kind, inputs, [Result((batch, *size, channels), np.float32)], option)
 
 
 @variants_together
@@ -205,18 +206,11 @@ def test_a_depthwise_convolution_of_one_scale_is_refused() -> None:
 
 
 def transposed_convolution(batch: int, stride: int, padding: int, scales: int, activation: int) -> bytes:
-    writer = ModelWriter("transposed convolution")
     full = [(extent - 1) * stride + 3 if padding else extent * stride for extent in (9, 7)]
-    shape, x = (batch, *full, 5), writer.tensor("x", (batch, 9, 7, 6), np.float32)
-    wanted, weight = (
-        writer.constant("shape", np.array(shape, np.int32)),
-        quantized_weight(writer, (5, 3, 3, 6), 0, scales),
-    )
+    shape = (batch, *full, 5)
+    inputs = [known(np.array(shape, np.int32)), quantized_weight((5, 3, 3, 6), 0, scales), floats(batch, 9, 7, 6)]
     option = options_of("TransposeConv", padding, stride, stride, activation)
-    inputs = [wanted, weight, x, writer.constant("bias", drawn(1, 5))]
-    y = writer.tensor("y", shape, np.float32)
-    writer.operator(KIND.TRANSPOSE_CONV, inputs, y, *option)
-    return writer.finish([x], [y])
+    return one_operator(KIND.TRANSPOSE_CONV, [*inputs, known(drawn(1, 5))], [Result(shape, np.float32)], option)
 
 
 @variants_together
@@ -235,12 +229,9 @@ def test_transposed_convolutions(batch: int, stride: int, padding: int, scales: 
 
 
 def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool, scales: int = 1) -> bytes:
-    writer, axis = ModelWriter("matrix product"), len(shape) - (2 if is_transposed else 1)
-    x, weight = writer.tensor("x", (2, 4, 16), np.float32), quantized_weight(writer, shape, axis, scales)
-    y = writer.tensor("y", (2, 4, 5), np.float32)
+    inputs = [floats(2, 4, 16), quantized_weight(shape, len(shape) - (2 if is_transposed else 1), scales)]
     option = options_of("BatchMatMul", 0, is_transposed, is_asymmetric)
-    writer.operator(KIND.BATCH_MATMUL, [x, weight], y, *option)
-    return writer.finish([x], [y])
+    return one_operator(KIND.BATCH_MATMUL, inputs, [Result((2, 4, 5), np.float32)], option)
 
 
 @variants_together
@@ -281,29 +272,19 @@ def test_the_delegate(index: int) -> None:
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_weights_alone(axis: int | None, dtype: Any) -> None:
     """Float products with constants that a node makes of 8-bit ones, with a scale or one along an axis."""
-    writer, random = ModelWriter("weights alone"), np.random.default_rng(7)
-    count = 1 if axis is None else (5, 37)[axis]
+    random, count = np.random.default_rng(7), 1 if axis is None else (5, 37)[axis]
     low, zero_points = (-127, (0,) * count) if dtype is np.int8 else (0, (128,) * count)
     scales = tuple(random.uniform(0.01, 0.05, count).tolist())
     held = random.integers(low, low + 255, (5, 37)).astype(dtype)
-    narrow = writer.constant("narrow", held, Quantization(scales, zero_points, axis or 0))
-    x, y = writer.tensor("x", (3, 37), np.float32), writer.tensor("y", (3, 5), np.float32)
-    weight = writer.tensor("w", (5, 37), np.float32)
-    writer.operator(KIND.DEQUANTIZE, [narrow], weight)
-    writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, *options_of("FullyConnected", False))
-    check(writer.finish([x], [y]), drawn(8, 3, 37))
+    weight = known(held, Quantization(scales, zero_points, axis or 0))
+    check(behind_a_node(KIND.FULLY_CONNECTED, weight, options_of("FullyConnected", 0)), drawn(8, 3, 37))
 
 
 @pytest.mark.parametrize("kind", [KIND.FULLY_CONNECTED, KIND.BATCH_MATMUL])
 def test_weights_of_16_bits_are_floats(kind: int) -> None:
     """What a converter makes of a network whose constants it rounds to float16."""
     shape, _, _, option = _WEIGHT_ONLY[kind]
-    writer = ModelWriter("float16")
-    x, weight = writer.tensor("x", (3, 37), np.float32), writer.constant("weight", drawn(3, *shape).astype(np.float16))
-    numbers, y = writer.tensor("numbers", shape, np.float32), writer.tensor("y", (*shape[:-2], 3, 5), np.float32)
-    writer.operator(KIND.DEQUANTIZE, [weight], numbers)
-    writer.operator(kind, [x, numbers, *[-1] * (kind == KIND.FULLY_CONNECTED)], y, *option)
-    check(writer.finish([x], [y]), drawn(2, 3, 37))
+    check(behind_a_node(kind, known(drawn(3, *shape).astype(np.float16)), option), drawn(2, 3, 37))
 
 
 # The arithmetic of TFLite's XNNPACK delegate against numbers that LiteRT gave with it.
@@ -372,13 +353,10 @@ def test_unknown_profiles_are_refused(tmp_path: Path) -> None:
 
 def test_a_rescale_of_16_bits_is_left() -> None:
     """The delegate's tables are of bytes."""
-    writer = ModelWriter("rescale")
-    x = writer.tensor("x", (2, 5), np.int16, Quantization((0.5,), (0,)))
-    y = writer.tensor("y", (2, 5), np.int16, Quantization((1.0,), (0,)))
-    writer.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
-    content, given = writer.finish([x], [y]), np.arange(-5, 5, dtype=np.int16).reshape(2, 5)
-    found = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), [given])
-    np.testing.assert_array_equal(found[0], frameworks.load_litert(content, 1, is_reference=False)([given])[0])
+    given = np.arange(-5, 5, dtype=np.int16).reshape(2, 5)
+    output = Result((2, 5), np.int16, Quantization((1.0,), (0,)))
+    content = one_operator(KIND.QUANTIZE, [Given(given, False, Quantization((0.5,), (0,)))], [output])
+    differences(content, [[given]])
 
 
 # What LiteRT's default delegate takes of an operator and what it leaves alone, against LiteRT itself.
@@ -389,17 +367,11 @@ ROWS, DEPTH, COLUMNS = 40, 16, 40
 def run_time_product(
     shape: tuple[int, ...], *, is_constant: bool, is_transposed: bool = False, zero_point: int = -7
 ) -> bytes:
-    writer = ModelWriter("matrix product")
-    lhs = writer.tensor("a", (2, ROWS, DEPTH), np.int8, Quantization((0.021,), (3,)))
-    if is_constant:
-        values = np.random.default_rng(5).integers(-128, 128, shape).astype(np.int8)
-        rhs = writer.constant("b", values, Quantization((0.017,), (0,)))
-    else:
-        rhs = writer.tensor("b", shape, np.int8, Quantization((0.017,), (zero_point,)))
-    result = writer.tensor("y", (2, ROWS, COLUMNS), np.int8, Quantization((0.1862,), (5,)))
-    kind = tflite.BuiltinOptions.BatchMatMulOptions
-    writer.operator(tflite.BuiltinOperator.BATCH_MATMUL, [lhs, rhs], result, kind, options(0, is_transposed))
-    return writer.finish([lhs] if is_constant else [lhs, rhs], [result])
+    lhs = Given(np.zeros((2, ROWS, DEPTH), np.int8), False, Quantization((0.021,), (3,)))
+    values = np.random.default_rng(5).integers(-128, 128, shape).astype(np.int8)
+    rhs = Given(values, is_constant, Quantization((0.017,), (0 if is_constant else zero_point,)))
+    result = Result((2, ROWS, COLUMNS), np.int8, Quantization((0.1862,), (5,)))
+    return one_operator(KIND.BATCH_MATMUL, [lhs, rhs], [result], options_of("BatchMatMul", 0, is_transposed))
 
 
 def samples_of(content: bytes, count: int) -> list[list[Array]]:
@@ -443,14 +415,9 @@ def test_recurrent_operators_are_the_reference_kernels(model: Lstm | Svdf) -> No
 
 
 def mean(dtype: type[np.generic], scales: tuple[float, float], points: tuple[int, int]) -> bytes:
-    writer, shape = ModelWriter("mean"), (1, 7, 7, 576)
     before, after = (Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True))
-    data = writer.tensor("x", shape, dtype, before)
-    axes = writer.constant("axes", np.array([1, 2], np.int32))
-    result = writer.tensor("y", (shape[0], 1, 1, shape[3]), dtype, after)
-    kind = tflite.BuiltinOptions.ReducerOptions
-    writer.operator(tflite.BuiltinOperator.MEAN, [data, axes], result, kind, options(True))
-    return writer.finish([data], [result])
+    inputs = [Given(np.zeros((1, 7, 7, 576), dtype), False, before), known(np.array([1, 2], np.int32))]
+    return one_operator(KIND.MEAN, inputs, [Result((1, 1, 1, 576), dtype, after)], options_of("Reducer", 1))
 
 
 def of_sums(sums: Array, count: int) -> Array:
@@ -502,10 +469,9 @@ def drawn_bytes(dtype: Any, *shape: int) -> Array:
 @pytest.mark.parametrize("scales", [(0.01, 0.1), (0.01, 0.31), (0.03, 0.077), (0.01, 0.01)])
 def test_sums_over_axes(scales: tuple[float, float], dtype: type[np.generic]) -> None:
     points = (3, -5) if dtype is np.int8 else (130, 7)
-    known = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
-    axes = Given(np.array([1], np.int32), is_constant=True)
-    inputs = [Given(drawn_bytes(dtype, 700, 7), quantization=known[0]), axes]
-    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), options_of("Reducer"))
+    before, after = (Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True))
+    inputs = [Given(drawn_bytes(dtype, 700, 7), False, before), known(np.array([1], np.int32))]
+    delegated(KIND.SUM, inputs, Result((700,), dtype, after), options_of("Reducer"))
 
 
 @variants_together

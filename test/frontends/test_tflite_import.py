@@ -8,7 +8,7 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 from seeded_mobilenet import write_mobilenet
-from tflite_graphs import HALF, options, options_of, refused
+from tflite_graphs import HALF, Given, Result, one_operator, options_of, refused
 
 from qdialect.dialect import ClipOp
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer
@@ -22,7 +22,7 @@ from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
 
 OPERATOR = tflite.BuiltinOperator
-OPTIONS = tflite.BuiltinOptions
+ROW = Given(np.zeros((1, 4), np.int8), False, HALF)
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +34,11 @@ def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fully_connected(dtype: type[np.generic], output_scale: float, bias: list[int]) -> bytes:
     """A layer whose weights are zero: its accumulators are its bias."""
-    writer, n = ModelWriter("dense"), len(bias)
-    x = writer.tensor("x", (1, 4), dtype, Quantization((1.0,), (0,)))
-    weight = writer.constant("w", np.zeros((n, 4)).astype(dtype), Quantization((1.0,), (0,)))
-    b = writer.constant("b", np.array(bias, dtype=np.int32), Quantization((1.0,), (0,)))
-    y = writer.tensor("y", (1, n), dtype, Quantization((output_scale,), (3,)))
-    inputs, kind = [x, weight, b], OPTIONS.FullyConnectedOptions
-    writer.operator(OPERATOR.FULLY_CONNECTED, inputs, y, kind, options())
-    return writer.finish([x], [y])
+    one, n = Quantization((1.0,), (0,)), len(bias)
+    constants = [Given(np.zeros((n, 4), dtype), True, one), Given(np.array(bias, np.int32), True, one)]
+    output = Result((1, n), dtype, Quantization((output_scale,), (3,)))
+    inputs = [Given(np.zeros((1, 4), dtype), False, one), *constants]
+    return one_operator(OPERATOR.FULLY_CONNECTED, inputs, [output], options_of("FullyConnected"))
 
 
 def added(activation: int, quantization: Quantization = HALF, rhs: NDArray[np.int8] | None = None) -> bytes:
@@ -154,25 +151,21 @@ def test_everything_unsupported_is_named_at_once() -> None:
 
 
 def test_types_are_checked() -> None:
-    writer = ModelWriter("float")
-    x, y = writer.tensor("x", (1, 4), np.float32), writer.tensor("y", (1, 4), np.int8, HALF)
-    writer.operator(OPERATOR.ADD, [x, x], y, *options_of("Add", 0))
-    assert notes_of(writer.finish([x], [y])) == ["node 0 ADD ('y'): input must be i8 or ui8, but got f32"]
+    inputs = [Given(np.zeros((1, 4), np.float32))] * 2
+    content = one_operator(OPERATOR.ADD, inputs, [Result((1, 4), np.int8, HALF)], options_of("Add", 0))
+    assert notes_of(content) == ["node 0 ADD ('y0'): input must be i8 or ui8, but got f32"]
 
 
 def hard_swish(output_scale: float) -> bytes:
-    writer = ModelWriter("hard_swish")
-    x = writer.tensor("x", (1, 4), np.int8, HALF)
-    y = writer.tensor("y", (1, 4), np.int8, Quantization((output_scale,), (0,)))
-    writer.operator(OPERATOR.HARD_SWISH, [x], y)
-    return writer.finish([x], [y])
+    output = Result((1, 4), np.int8, Quantization((output_scale,), (0,)))
+    return one_operator(OPERATOR.HARD_SWISH, [ROW], [output])
 
 
 def test_hard_swish_has_the_bound_of_its_op() -> None:
     """Beyond the bounds the kernel would shift words by a negative number, or by more bits than they have."""
     minimum = 0.5 / 128
     (note,) = notes_of(hard_swish(minimum))
-    assert note == f"node 0 HARD_SWISH ('y'): output scale must be greater than {minimum}, but got {minimum}"
+    assert note == f"node 0 HARD_SWISH ('y0'): output scale must be greater than {minimum}, but got {minimum}"
     import_tflite(hard_swish(float(np.nextafter(np.float32(minimum), np.float32(1)))))
     import_tflite(hard_swish(minimum * 2**16))
     (note,) = notes_of(hard_swish(minimum * 2**17))
@@ -207,10 +200,8 @@ def test_a_tensor_without_producer_is_told() -> None:
 
 
 def test_a_wrong_shape_is_told() -> None:
-    writer = ModelWriter("graph")
-    x, y = writer.tensor("x", (1, 4), np.int8, HALF), writer.tensor("y", (1, 5), np.int8, HALF)
-    writer.operator(OPERATOR.ADD, [x, x], y, *options_of("Add", 0))
-    assert "tensor 'y' must be tensor<1x5xi8>, but got tensor<1x4xi8>" in refused(writer.finish([x], [y]))
+    content = one_operator(OPERATOR.ADD, [ROW] * 2, [Result((1, 5), np.int8, HALF)], options_of("Add", 0))
+    assert "tensor 'y0' must be tensor<1x5xi8>, but got tensor<1x4xi8>" in refused(content)
 
 
 def two_outputs(kind: int, **options: Any) -> bytes:

@@ -11,11 +11,10 @@ import tflite
 
 from qdialect.bench.frameworks import Array
 from qdialect.bench.truth import NoTruthError
-from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 
 T = TypeVar("T")
-Options = TypeVar("Options", bound=OptionsTable)
+Options = TypeVar("Options")
 Evaluator = Callable[["Node"], "tuple[Array, ...]"]
 
 
@@ -52,7 +51,9 @@ class Node:
         return tuple(int(entry) for entry in self[index].ravel())
 
     def options(self, table: type[Options], read: Callable[[Options], T]) -> T:
-        return read_options(self.operator, table, read)
+        found = self.operator.read_options()
+        assert isinstance(found, table)
+        return read(found)
 
     def axis(self, table: Any) -> int:
         """The axis in options of the class `table`."""

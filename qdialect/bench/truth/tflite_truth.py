@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import tflite
 
 from qdialect.bench.frameworks import Array, Runner
 from qdialect.bench.truth import NoTruthError, traced
@@ -18,7 +17,7 @@ from qdialect.bench.truth.tflite_functions import FUNCTIONS, PRODUCTS
 from qdialect.bench.truth.tflite_lstm import LSTMS
 from qdialect.bench.truth.tflite_node import DTYPES, Node, is_quantized, numbers, on_grid, rounded, stored, traced_name
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_graph, read_options
+from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_graph
 from qdialect.frontends.tflite.folding import fold_constants
 
 _OPERATORS = {**FUNCTIONS, **LSTMS, **PRODUCTS}
@@ -71,9 +70,7 @@ def _evaluated(operator: Operator, arrays: Sequence[Array | None]) -> list[Array
 
 
 def _loop(operator: Operator, arrays: Sequence[Array | None], graphs: Mapping[int, Graph]) -> list[Array]:
-    condition, body = read_options(
-        operator, tflite.WhileOptions, lambda options: (options.CondSubgraphIndex(), options.BodySubgraphIndex())
-    )
+    condition, body = operator.options("CondSubgraphIndex", "BodySubgraphIndex")
     held = [array for array in arrays if array is not None]
     while bool(_run(graphs[condition], held, graphs)[0].all()):
         held = _run(graphs[body], held, graphs)

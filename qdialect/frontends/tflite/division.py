@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import tflite
 from flatbuffers import Builder
 
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
@@ -18,11 +17,10 @@ from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.planning import partition
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_model
 from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, f32_bounds
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, activation_of, f32_bounds
 from qdialect.frontends.tflite.operators.registry import keeps_state
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
@@ -125,7 +123,7 @@ class TfliteDivision(partition.Division):
         held = f"'{weight.name}' has a scale for each {weight.block} elements, which only XNNPACK's delegate reads"
         is_read = self._profile != TFLITE.name and operator.kind == "FULLY_CONNECTED"
         try:
-            f32_bounds(read_options(operator, tflite.FullyConnectedOptions, lambda o: o.FusedActivationFunction()))
+            f32_bounds(activation_of(operator))
         except (checks.UnsupportedError, ImportModelError):
             is_read = False
         if not is_read or weight.element != "blockwise int4" or weight.block % _BLOCK_STEP:

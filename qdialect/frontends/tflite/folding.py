@@ -8,23 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
-from qdialect.frontends.building.checks import UnsupportedError, converting
+from qdialect.frontends.building.checks import Array, UnsupportedError, converting
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_fields, read_options
+from qdialect.frontends.tflite.flatbuffer.reader import LOOP
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain
-from qdialect.frontends.tflite.operators.slicing import select
-from qdialect.frontends.tflite.shapes import is_open, with_shapes
+from qdialect.frontends.tflite.operators.movement import select
+from qdialect.frontends.tflite.shapes import with_shapes
 from qdialect.ir.context import make_context
 from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
 Folder = Callable[[Operator, Sequence[Array]], Array]
 
 _INTEGERS = {"i1": np.dtype(np.bool_), "i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
@@ -114,7 +111,7 @@ def _folded(operator: Operator) -> Array | None:
         result = np.asarray(folder(operator, present)).astype(_INTEGERS[output.element])
     except (ValueError, IndexError, TypeError, ArithmeticError, UnsupportedError):
         return None
-    return result if is_open(output) or result.shape == output.shape else None
+    return result if output.is_open or result.shape == output.shape else None
 
 
 def _narrow_numbers(operator: Operator) -> Array | None:
@@ -151,18 +148,13 @@ def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
     return data[np.ix_(*indices)].reshape(selection.shape) if indices else data.reshape(selection.shape)
 
 
-def _pack(operator: Operator, arrays: Sequence[Array]) -> Array:
-    return np.stack(arrays, axis=read_options(operator, tflite.PackOptions, lambda options: options.Axis()))
-
-
 def _concatenation(operator: Operator, arrays: Sequence[Array]) -> Array:
     check_plain(operator)
-    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
-    return np.concatenate(arrays, axis=axis)
+    return np.concatenate(arrays, axis=operator.option("Axis"))
 
 
 def _gather(operator: Operator, arrays: Sequence[Array]) -> Array:
-    axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
+    axis, dims = operator.options("Axis", "BatchDims")
     if dims or arrays[1].min() < 0:
         raise ValueError
     return np.take(arrays[0], arrays[1], axis=axis)
@@ -170,7 +162,7 @@ def _gather(operator: Operator, arrays: Sequence[Array]) -> Array:
 
 def _reduced(function: Callable[..., Array]) -> Folder:
     def fold(operator: Operator, arrays: Sequence[Array]) -> Array:
-        keep = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
+        keep = operator.option("KeepDims")
         return function(arrays[0], axis=tuple(int(axis) for axis in arrays[1].ravel()), keepdims=bool(keep))
 
     return fold
@@ -178,7 +170,7 @@ def _reduced(function: Callable[..., Array]) -> Folder:
 
 def _shape(operator: Operator, arrays: Sequence[Array]) -> Array:
     """The option decides its type, not the type of the tensor."""
-    kind = read_options(operator, tflite.ShapeOptions, lambda options: options.OutType())
+    kind = operator.option("OutType")
     if kind != {"i32": tflite.TensorType.INT32, "i64": tflite.TensorType.INT64}.get(operator.outputs[0].element):
         raise TypeError
     return arrays[0]
@@ -252,7 +244,7 @@ _FOLDERS: dict[str, Folder] = {
     "MINIMUM": _pointwise(np.minimum),
     "NEG": _of_integers(np.negative),
     "MUL": _pointwise(np.multiply),
-    "PACK": _pack,
+    "PACK": lambda operator, arrays: np.stack(arrays, axis=operator.option("Axis")),
     "RANGE": lambda _, arrays: np.arange(*(int(array.reshape(())) for array in arrays)),
     "RANK": lambda _, arrays: np.array(arrays[0].size),
     "REDUCE_MAX": _reduced(np.max),
@@ -327,9 +319,7 @@ def unroll(folding: Folding, operator: Operator) -> bool:
     """Fold the trips of a loop instead of the loop; false, with nothing done, where that cannot be."""
     graph = folding.source
     try:
-        subgraphs = read_options(
-            operator, tflite.WhileOptions, lambda o: (o.CondSubgraphIndex(), o.BodySubgraphIndex())
-        )
+        subgraphs = operator.options("CondSubgraphIndex", "BodySubgraphIndex")
     except ImportModelError:
         return False
     condition, body = (graph.others.get(index) for index in subgraphs)
@@ -464,7 +454,7 @@ class RowSlices:
         parts = [self._of.get(tensor.index, [tensor]) for tensor in operator.inputs if tensor is not None]
         flat = [one for part in parts for one in part]
         fields = ("Axis", "FusedActivationFunction")
-        is_plain = read_fields(operator, tflite.ConcatenationOptions, *fields) == (0, 0)
+        is_plain = operator.options(*fields) == (0, 0)
         has_rows = len(parts) == len(operator.inputs) and all(one.shape for one in flat)
         if not is_plain or not has_rows or not 1 <= len(flat) <= _MAX_SLICES:
             return operator

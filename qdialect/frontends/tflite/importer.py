@@ -127,14 +127,9 @@ def _plan_all(graph: Graph, name: str, is_delegated: bool) -> list[Emission]:
 
 
 def _interfaces(graph: Graph, tensors: Sequence[Tensor]) -> list[checks.Interface]:
-    return [
-        checks.Interface(graph.name_of(tensor), tensor.shape, tensor.element, *_parameters_of(tensor))
-        for tensor in tensors
-    ]
-
-
-def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
-    return (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
+    by_tensor = [(one.scale, one.zero_point) if len(one.scales) == 1 else (None, None) for one in tensors]
+    pairs = zip(tensors, by_tensor, strict=True)
+    return [checks.Interface(graph.name_of(one), one.shape, one.element, *how) for one, how in pairs]
 
 
 def _build(graph: Graph, emissions: Sequence[Emission], name: str, profile: str) -> ir.Module:

@@ -11,35 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import tflite
 
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Budget, Interface, UnsupportedError, converting, require
-from qdialect.frontends.planning.reduction import reduced_shape
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, window_options
-from qdialect.frontends.tflite.operators.reduction import reduction_of
+from qdialect.frontends.building.checks import Budget, Interface, Shape, UnsupportedError, converting, require
+from qdialect.frontends.tflite.flatbuffer.model import Operator
+from qdialect.frontends.tflite.operators import checks, plan
 from qdialect.frontends.tflite.operators.registry import Emitter
-from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 
 Rule = Callable[[Operator], Sequence[Shape]]
 """The shapes of an operator's outputs; raises `UnsupportedError` where its inputs do not give them."""
-
-_MAX_DIMENSIONS = 8
-
-
-def is_open(tensor: Tensor) -> bool:
-    """Whether a file leaves a computed tensor's shape open, wholly or in some extents.
-
-    A file that omits a shape looks like one that has a tensor without dimensions.
-    """
-    return tensor.data is None and (tensor.shape == () or tensor.leaves_open)
 
 
 def with_shapes(operator: Operator, context: ir.Context) -> Operator:
@@ -47,7 +31,7 @@ def with_shapes(operator: Operator, context: ir.Context) -> Operator:
 
     Ops that are built to see their shapes are of `context`.
     """
-    if not any(map(is_open, operator.outputs)):
+    if not any(tensor.is_open for tensor in operator.outputs):
         return operator
     rule = _RULES.get(operator.kind)
     try:
@@ -58,7 +42,7 @@ def with_shapes(operator: Operator, context: ir.Context) -> Operator:
         # The node is refused with the others, or by the type of what it computes.
         return operator
     pairs = zip(operator.outputs, shapes, strict=False)
-    outputs = tuple(replace(tensor, shape=tuple(shape)) if is_open(tensor) else tensor for tensor, shape in pairs)
+    outputs = tuple(replace(tensor, shape=tuple(shape)) if tensor.is_open else tensor for tensor, shape in pairs)
     return replace(operator, outputs=(*outputs, *operator.outputs[len(outputs) :]))
 
 
@@ -76,84 +60,46 @@ def _built(operator: Operator, context: ir.Context) -> Sequence[Shape]:
 
 
 def _reshape(operator: Operator) -> Sequence[Shape]:
-    data, *shape = operands(operator, 1, 2)
-    wanted = integers(shape[0], "shape") if shape else _new_shape(operator)
+    data, *shape = checks.operands(operator, 1, 2)
+    wanted: Shape = checks.integers(shape[0], "shape") if shape else operator.option("NewShape")
     known = math.prod(extent for extent in wanted if extent != -1)
     require(wanted.count(-1) <= 1 and known >= 1, f"shape must have at most one unknown extent, but got {list(wanted)}")
     return [tuple(math.prod(data.shape) // known if extent == -1 else extent for extent in wanted)]
 
 
-def _new_shape(operator: Operator) -> Shape:
-    def read(options: tflite.ReshapeOptions) -> Shape:
-        count = options.NewShapeLength()
-        require(count <= _MAX_DIMENSIONS, f"shape must have at most {_MAX_DIMENSIONS} extents, but got {count}")
-        return tuple(options.NewShape(index) for index in range(count))
-
-    return read_options(operator, tflite.ReshapeOptions, read)
-
-
 def _squeeze(operator: Operator) -> Sequence[Shape]:
-    def read(options: tflite.SqueezeOptions) -> Shape:
-        count = options.SqueezeDimsLength()
-        require(count <= _MAX_DIMENSIONS, f"dimensions must be at most {_MAX_DIMENSIONS}, but got {count}")
-        return tuple(options.SqueezeDims(index) for index in range(count))
-
-    (data,) = operands(operator, 1)
-    removed = {axis % len(data.shape) for axis in read_options(operator, tflite.SqueezeOptions, read)}
+    (data,) = checks.operands(operator, 1)
+    removed = {axis % len(data.shape) for axis in operator.option("SqueezeDims")}
     if not removed:
         return [tuple(extent for extent in data.shape if extent != 1)]
     return [tuple(extent for axis, extent in enumerate(data.shape) if axis not in removed)]
 
 
 def _expand_dims(operator: Operator) -> Sequence[Shape]:
-    data, axes = operands(operator, 2)
-    axis_index = axis_of(integers(axes, "axis"), len(data.shape) + 1)
+    data, axes = checks.operands(operator, 2)
+    axis_index = checks.axis_of(checks.integers(axes, "axis"), len(data.shape) + 1)
     return [(*data.shape[:axis_index], 1, *data.shape[axis_index:])]
 
 
-def _same(operator: Operator) -> Sequence[Shape]:
-    return [operands_of_many(operator, 1, max(1, len(operator.inputs)))[0].shape]
-
-
-def _pack(operator: Operator) -> Sequence[Shape]:
-    axis = read_options(operator, tflite.PackOptions, lambda options: options.Axis())
-    shape = operands(operator, 1, max(1, len(operator.inputs)))[0].shape
-    axis_index = axis_of([axis], len(shape) + 1)
-    return [(*shape[:axis_index], len(operator.inputs), *shape[axis_index:])]
-
-
-def _broadcast(operator: Operator) -> Sequence[Shape]:
-    return [np.broadcast_shapes(*(tensor.shape for tensor in operands(operator, 2)))]
-
-
 def _fully_connected(operator: Operator) -> Sequence[Shape]:
-    keeps = read_options(operator, tflite.FullyConnectedOptions, lambda options: options.KeepNumDims())
-    data, weight, *_ = operands(operator, 2, 3)
+    keeps = operator.option("KeepNumDims")
+    data, weight, *_ = checks.operands(operator, 2, 3)
     channels, depth = weight.shape
     rows = data.shape[:-1] if keeps else (math.prod(data.shape) // max(depth, 1),)
     return [(*rows, channels)]
 
 
 def _batch_matmul(operator: Operator) -> Sequence[Shape]:
-    adjoint = read_options(operator, tflite.BatchMatMulOptions, lambda options: (options.AdjX(), options.AdjY()))
-    lhs, rhs = (tensor.shape for tensor in operands(operator, 2))
+    adjoint = operator.options("AdjX", "AdjY")
+    lhs, rhs = (tensor.shape for tensor in checks.operands(operator, 2))
     require(min(len(lhs), len(rhs)) >= 2, "operands must have at least 2 dimensions")
     rows, columns = lhs[-1 if adjoint[0] else -2], rhs[-2 if adjoint[1] else -1]
     return [(*np.broadcast_shapes(lhs[:-2], rhs[:-2]), rows, columns)]
 
 
-def _concatenation(operator: Operator) -> Sequence[Shape]:
-    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
-    first, *_ = parts = operands(operator, 1, len(operator.inputs))
-    axis_index = axis_of([axis], len(first.shape))
-    require(all(len(part.shape) == len(first.shape) for part in parts), "inputs must have the same dimensions")
-    extent = sum(part.shape[axis_index] for part in parts)
-    return [(*first.shape[:axis_index], extent, *first.shape[axis_index + 1 :])]
-
-
 def _convolution(operator: Operator) -> Sequence[Shape]:
-    options, channel_axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
-    data, weight, *_ = operands(operator, 2, 3)
+    options, channel_axis = checks.window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    data, weight, *_ = checks.operands(operator, 2, 3)
     require(len(data.shape) == len(weight.shape) == 4, "input and weight must have 4 dimensions")
     size, kernel = data.shape[1:3], weight.shape[1:3]
     padding = options.explicit(size, kernel)
@@ -162,45 +108,26 @@ def _convolution(operator: Operator) -> Sequence[Shape]:
     return [(data.shape[0], *(rests[i] // options.strides[i] + 1 for i in range(2)), weight.shape[channel_axis])]
 
 
-def _reduction(operator: Operator) -> Sequence[Shape]:
-    data, axes, keep_dims = reduction_of(operator)
-    return [reduced_shape(data.shape, axes, keep_dims)]
+def _broadcast(operator: Operator) -> Sequence[Shape]:
+    return [np.broadcast_shapes(*(tensor.shape for tensor in operator.inputs if tensor is not None))]
 
 
-def _split(operator: Operator) -> Sequence[Shape]:
-    axis, data = operands_of_many(operator, 2)
-    axis_index, count = axis_of(integers(axis, "axis"), len(data.shape)), len(operator.outputs)
-    return [(*data.shape[:axis_index], data.shape[axis_index] // count, *data.shape[axis_index + 1 :])] * count
-
-
-def _unpack(operator: Operator) -> Sequence[Shape]:
-    axis = read_options(operator, tflite.UnpackOptions, lambda options: options.Axis())
-    (data,) = operands_of_many(operator, 1)
-    axis_index = axis_of([axis], len(data.shape))
-    return [(*data.shape[:axis_index], *data.shape[axis_index + 1 :])] * len(operator.outputs)
-
-
-_BROADCASTING = ("ADD", "DIV", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB")
-_OF_ONE_SHAPE = (
-    *("ABS", "CAST", "CEIL", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "L2_NORMALIZATION"),
-    *("LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "NEG", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1"),
-    *("RELU_N1_TO_1", "ROUND", "RSQRT", "SOFTMAX", "SQRT", "SQUARE", "TANH"),
+_ELEMENTWISE = (
+    *("ABS", "ADD", "CAST", "CEIL", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "FLOOR_DIV", "GELU", "HARD_SWISH"),
+    *("L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL", "NEG", "PRELU"),
+    *("QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT", "SOFTMAX", "SQRT", "SQUARE"),
+    *("SQUARED_DIFFERENCE", "SUB", "TANH"),
 )
+"""Of which the shape is known where the node is refused, too."""
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(_BROADCASTING, _broadcast),
-    **dict.fromkeys(_OF_ONE_SHAPE, _same),
-    **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _reduction),
+    **dict.fromkeys(_ELEMENTWISE, _broadcast),
     "BATCH_MATMUL": _batch_matmul,
-    "CONCATENATION": _concatenation,
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _convolution,
     "EXPAND_DIMS": _expand_dims,
     "FULLY_CONNECTED": _fully_connected,
-    "PACK": _pack,
     "RESHAPE": _reshape,
-    "SHAPE": lambda operator: [(len(operands(operator, 1)[0].shape),)],
-    "SPLIT": _split,
+    "SHAPE": lambda operator: [(len(checks.operands(operator, 1)[0].shape),)],
     "SQUEEZE": _squeeze,
-    "TRANSPOSE_CONV": lambda operator: [integers(operands(operator, 3, 4)[0], "output shape")],
-    "UNPACK": _unpack,
+    "TRANSPOSE_CONV": lambda operator: [checks.integers(checks.operands(operator, 3, 4)[0], "output shape")],
 }

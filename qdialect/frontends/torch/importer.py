@@ -13,20 +13,11 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import element_type
 from qdialect.frontends.planning.emitter import Planned, Value, module_of
 from qdialect.frontends.planning.planner import Planner, Result
-from qdialect.frontends.planning.tensors import (
-    Computed,
-    Constant,
-    F32Tensor,
-    Plan,
-    Tensor,
-    in_f32,
-    in_small_float,
-    known_array,
-)
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.members import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose, is_of_one_form, rounds_parts
@@ -133,7 +124,7 @@ class TorchPlanner(Planner[Node]):
     def __init__(self, graph: Graph, name: str) -> None:
         size = sum(array.nbytes for array in graph.constants.values())
         limit = _MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes)
-        super().__init__(name, _ELEMENTS, Plan(budget=checks.Budget.of_file(size), limit=limit))
+        super().__init__(name, _ELEMENTS, tensors.Plan(budget=checks.Budget.of_file(size), limit=limit))
         self._graph = graph
         inputs = {tensor.name: Output(tensor.shape, tensor.element) for tensor in graph.inputs}
         constants = {name: _output_of(array) for name, array in graph.constants.items()}
@@ -141,7 +132,7 @@ class TorchPlanner(Planner[Node]):
         self._taken = _taken(live_nodes(graph))
         # How many tensors wait for each other until one is quantized.
         self._depths: dict[str, int] = {}
-        self._wide: dict[Constant, Constant] = {}
+        self._wide: dict[tensors.Constant, tensors.Constant] = {}
         """By constants of small floats: the same numbers in f32."""
 
     def run(self, hints: Sequence[str] = ()) -> Planned:
@@ -194,11 +185,15 @@ class TorchPlanner(Planner[Node]):
     def _in_f32(self, result: Result) -> Result:
         """The operands of a node: small floats as the f32 numbers that they are."""
         if isinstance(result, tuple):
-            return tuple(cast("Tensor", self._in_f32(part)) for part in result)
-        if isinstance(result, Constant):
+            return tuple(cast("tensors.Tensor", self._in_f32(part)) for part in result)
+        if isinstance(result, tensors.Constant):
             is_small = held_element(result.array) in SMALL_FLOATS
             return self._widened(result) if is_small else result
-        return in_f32(self.plan, result) if isinstance(result, Value) and result.element in SMALL_FLOATS else result
+        return (
+            tensors.in_f32(self.plan, result)
+            if isinstance(result, Value) and result.element in SMALL_FLOATS
+            else result
+        )
 
     def _in_common_type(self, node: Node, inputs: Mapping[str, Result]) -> tuple[Node, dict[str, Result]]:
         """A node whose numbers and scalars become small floats, where the other tensors that it reads are such."""
@@ -216,39 +211,39 @@ class TorchPlanner(Planner[Node]):
         rounded = {name: self._in_f32(self._rounded(node, result, element)) for name, result in scalars.items()}
         return replace(node, arguments=arguments), {**inputs, **rounded}
 
-    def _widened(self, constant: Constant) -> Constant:
+    def _widened(self, constant: tensors.Constant) -> tensors.Constant:
         if constant not in self._wide:
             self.plan.budget.spend_constant(constant.shape, np.dtype(np.float32).itemsize)
-            self._wide[constant] = Constant(constant.array.astype(np.float32))
+            self._wide[constant] = tensors.Constant(constant.array.astype(np.float32))
         return self._wide[constant]
 
     def _as_noted(self, node: Node, result: Result) -> Result:
         """The result of a node that was computed in f32, in the types that PyTorch gives it."""
         if isinstance(result, tuple):
             pairs = zip_longest(result, node.outputs[: len(result)], fillvalue=_UNKNOWN_OUTPUT)
-            return tuple(self._rounded(node, cast("Tensor", part), output.element) for part, output in pairs)
+            return tuple(self._rounded(node, cast("tensors.Tensor", part), output.element) for part, output in pairs)
         return self._rounded(node, result, node.outputs[0].element if node.outputs else UNKNOWN)
 
-    def _rounded(self, node: Node, tensor: Tensor, element: str) -> Tensor:
+    def _rounded(self, node: Node, tensor: tensors.Tensor, element: str) -> tensors.Tensor:
         # Packed weights stay as they are: they are nearer to what was quantized than numbers rounded to 8 bits.
         is_so = isinstance(tensor, Value) and tensor.element == element
         if element not in SMALL_FLOATS or is_so or isinstance(tensor, BlockQuantized):
             return tensor
-        array = known_array(tensor)
+        array = tensors.known_array(tensor)
         if array is not None:
             self.plan.budget.spend_constant(array.shape, NUMPY_DTYPES[element].itemsize)
             with np.errstate(over="ignore"):
-                return Constant(array.astype(NUMPY_DTYPES[element]))
-        assert not isinstance(tensor, Constant), "it would be known"
-        value = tensor.f32(self.plan, node.name) if isinstance(tensor, F32Tensor) else tensor
-        return in_small_float(self.plan, node.name, value, element)
+                return tensors.Constant(array.astype(NUMPY_DTYPES[element]))
+        assert not isinstance(tensor, tensors.Constant), "it would be known"
+        value = tensor.f32(self.plan, node.name) if isinstance(tensor, tensors.F32Tensor) else tensor
+        return tensors.in_small_float(self.plan, node.name, value, element)
 
     def _result(self, original: Node, node: Node, inputs: dict[str, Result]) -> Result:
         if node.kind in FOLDABLE and not _stays_packed(node, inputs):
-            constants = {name: known_array(one) for name, one in inputs.items() if isinstance(one, _FOLDED)}
+            constants = {name: tensors.known_array(one) for name, one in inputs.items() if isinstance(one, _FOLDED)}
             arrays = {name: array for name, array in constants.items() if array is not None}
             if len(arrays) == len(inputs):
-                return Constant(fold(node, arrays, self.plan.budget))
+                return tensors.Constant(fold(node, arrays, self.plan.budget))
         self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
         return self._planned_result(original, node, inputs)
 
@@ -283,15 +278,15 @@ class TorchPlanner(Planner[Node]):
         return found
 
     def _inlined(self, parts: Decomposition) -> Result:
-        self.results.update({name: Constant(array) for name, array in parts.constants.items()})
+        self.results.update({name: tensors.Constant(array) for name, array in parts.constants.items()})
         first = _needed(parts.nodes, parts.outputs[:1])
         for part in parts.nodes:
             self._inline(part, is_optional=part.name not in first)
         results = [self.results[name] for name in parts.outputs]
         # Results that cannot be had may not be read either.
         given = takewhile(lambda result: result is not None, results)
-        tensors = tuple(result for result in given if result is not None and not isinstance(result, tuple))
-        return tensors[0] if parts.is_single else tensors
+        found = tuple(result for result in given if result is not None and not isinstance(result, tuple))
+        return found[0] if parts.is_single else found
 
     def _inline(self, part: Node, *, is_optional: bool) -> None:
         self.results[part.name] = None
@@ -307,12 +302,14 @@ class TorchPlanner(Planner[Node]):
     def _bounded(self, node: Node, result: Result) -> Result:
         """`result`, computed in f32 where too many tensors would wait for it."""
         depth = 1 + max((self._depths.get(name, 0) for name in node.refs()), default=0)
-        if isinstance(result, Quantized | Computed | Constant | Value | RunTimeQuantized | RunTimeScale):
+        if isinstance(
+            result, Quantized | tensors.Computed | tensors.Constant | Value | RunTimeQuantized | RunTimeScale
+        ):
             return result
         if depth < _MAX_DEPTH or isinstance(result, tuple):
             self._depths[node.name] = depth
             return result
-        return Computed(result.shape, result.f32(self.plan, node.name))
+        return tensors.Computed(result.shape, result.f32(self.plan, node.name))
 
 
 def _output_of(array: checks.Array) -> Output:
@@ -376,7 +373,7 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[str]) -> set[str]:
     return needed
 
 
-_FOLDED = Constant | BlockQuantized
+_FOLDED = tensors.Constant | BlockQuantized
 _TRANSPOSING = ("aten.t.default", "aten.transpose.int", "aten.permute.default", "aten.numpy_T.default")
 _CONVERTING = ("aten.to.", "aten._to_copy.")
 
@@ -386,7 +383,7 @@ def _stays_packed(node: Node, inputs: Mapping[str, Result]) -> bool:
     (source, *others) = inputs.values() if inputs else (None,)
     if isinstance(source, BlockQuantized):
         return node.kind in _TRANSPOSING
-    is_matrix = isinstance(source, Constant) and source.array.dtype.itemsize == 1 and source.array.ndim == 2
+    is_matrix = isinstance(source, tensors.Constant) and source.array.dtype.itemsize == 1 and source.array.ndim == 2
     return is_matrix and not others and node.kind.startswith(_CONVERTING) and node.outputs[0].element == "f32"
 
 
@@ -394,7 +391,7 @@ def _constant_bytes(result: Result) -> int:
     """How much of a constant a reader of `result` may copy."""
     if isinstance(result, tuple):
         return sum(map(_constant_bytes, result))
-    if isinstance(result, Constant):
+    if isinstance(result, tensors.Constant):
         return result.array.nbytes
     value = result.values if isinstance(result, Quantized) else result
     return value.data.nbytes if isinstance(value, Value) and value.data is not None else 0
@@ -402,8 +399,8 @@ def _constant_bytes(result: Result) -> int:
 
 def _check_results(node: Node, result: Result) -> None:
     """The front end and PyTorch agree on what the node gives."""
-    tensors: tuple[Tensor, ...] = result if isinstance(result, tuple) else (result,)
-    for tensor, output in zip(tensors, node.outputs, strict=False):
+    given = result if isinstance(result, tuple) else (result,)
+    for tensor, output in zip(given, node.outputs, strict=False):
         holds = tuple(tensor.shape) == output.shape
         checks.require(holds, f"result must have shape {list(output.shape)}, but got {list(tensor.shape)}")
         element = output.element if node.kind.startswith(_MISNOTED) else _element_of(tensor)
@@ -412,7 +409,7 @@ def _check_results(node: Node, result: Result) -> None:
         )
 
 
-def _element_of(tensor: Tensor) -> str:
-    if isinstance(tensor, Constant):
+def _element_of(tensor: tensors.Tensor) -> str:
+    if isinstance(tensor, tensors.Constant):
         return held_element(tensor.array)
     return "float64" if isinstance(tensor, RunTimeScale) else element_type(tensor)

@@ -1,7 +1,7 @@
 """Reads a .tflite file; a damaged one ends in `ImportModelError`.
 
 The schema's accessors trust the file: a wrong offset makes them raise whatever the broken bytes lead to, a wrong length
-makes them loop.  So they are called here alone, under `reading`, and every length is held against the file's size.
+makes them loop.  So they are called under `reading`, and every length is held against the file's size.
 Tables may share what they point to, so what is read of them is added up, and all of it is held against the size too.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import packed_bytes, unpack
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
-from qdialect.frontends.building.checks import Budget, is_shape, require
-from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, OptionsTable, Tensor
+from qdialect.frontends.building.checks import Array, Budget, Shape, is_shape
+from qdialect.frontends.tflite.flatbuffer.model import MAX_DIMENSIONS, Graph, Operator, Tensor, reading
 from qdialect.support.diagnostics import ImportModelError
 
 T = TypeVar("T")
-Options = TypeVar("Options", bound=OptionsTable)
 
 _IDENTIFIER = b"TFL3"
 _IDENTIFIER_END = 8
@@ -35,14 +34,12 @@ _SCHEMA_VERSION = 3
 LOOP, COMPOSITE = "WHILE", "STABLEHLO_COMPOSITE"
 """The operators that run other subgraphs."""
 _MAX_SUBGRAPHS = 64
-_MAX_DIMENSIONS = 8
 # The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
 _MAX_READ = 8
 # Offsets of strings in the tables' lists of fields, as the schema orders these.
 _NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
 _BUILTIN_CODE = 10
 _BLOCK_SCALES, _BLOCK_ZERO_POINTS, _BLOCK_SIZE = 4, 6, 8
-_FIRST_SLOT = 4
 _DESCRIPTION = b"M001"
 _DESCRIPTIVE = {"name": 4, "description": 6, "version": 8, "author": 12, "license": 14}
 """The identifier of a model's description, and the offsets of its texts in the list of its fields."""
@@ -51,8 +48,6 @@ _MAX_METADATA, _MAX_METADATA_BYTES = 64, 1 << 20
 _BLOCKWISE, _BLOCK_BITS = 2, 4
 # Where the schema's classes keep what they read.
 _table_of = attrgetter("_tab")
-# A table without a field: four bytes of its own fields' sizes, and where to find these.
-_NO_FIELDS = (struct.pack("<HHi", 4, 4, 4), 4)
 
 _ELEMENTS = {
     tflite.TensorType.BOOL: "i1",
@@ -75,57 +70,6 @@ def _names_of(enumeration: type) -> dict[int, str]:
 
 _OPERATOR_NAMES = _names_of(tflite.BuiltinOperator)
 _TYPE_NAMES = {**_names_of(tflite.TensorType), 19: "INT2"}
-
-
-@contextmanager
-def reading(what: str) -> Generator[None]:
-    """Turn what the schema's accessors raise on broken bytes into `ImportModelError`."""
-    try:
-        yield
-    except (struct.error, IndexError, ValueError, TypeError, OverflowError) as error:
-        raise ImportModelError(f"file is damaged: {what} cannot be read") from error
-
-
-def read_options(operator: Operator, table_class: type[Options], read: Callable[[Options], T]) -> T:
-    """The result of `read` for the options of `operator`; all have their default where it has no options.
-
-    Raises `ImportModelError` where the operator's options are of another kind or damaged, and `UnsupportedError` where
-    they say more than `table_class` knows.
-    """
-    expected = getattr(tflite.BuiltinOptions, table_class.__name__)
-    table = operator.options_table
-    is_absent = table is None or operator.options_type == tflite.BuiltinOptions.NONE
-    if not is_absent and operator.options_type != expected:
-        raise ImportModelError(f"file is damaged: {operator.title} must have {table_class.__name__}")
-    with reading(f"{table_class.__name__} of {operator.title}"):
-        if table is not None and not is_absent:
-            _check_fields(table, table_class.__name__)
-        options = table_class()
-        options.Init(*(_NO_FIELDS if is_absent or table is None else (table.Bytes, table.Pos)))
-        return read(options)
-
-
-def read_fields(operator: Operator, table_class: type[OptionsTable], *names: str) -> tuple[Any, ...]:
-    """As `read_options`, of the fields with these names in the schema."""
-    return read_options(operator, table_class, lambda table: tuple(getattr(table, name)() for name in names))
-
-
-class _Fields:
-    """Counts the fields of a table, as a builder is told them."""
-
-    def StartObject(self, count: int) -> None:  # noqa: N802
-        self.count = count
-
-
-def _check_fields(table: Table, name: str) -> None:
-    """No field of a table is newer than the schema here."""
-    fields = _Fields()
-    getattr(tflite, f"{name}Start")(fields)
-    begin = table.Pos - int(struct.unpack_from("<i", table.Bytes, table.Pos)[0])
-    slots = (int(struct.unpack_from("<H", table.Bytes, begin)[0]) - _FIRST_SLOT) // 2
-    for slot in range(fields.count, slots):
-        is_set = struct.unpack_from("<H", table.Bytes, begin + _FIRST_SLOT + 2 * slot)[0] != 0
-        require(not is_set, f"{name} has a field that this version does not know, its number {slot + 1}")
 
 
 def read_graph(content: bytes, signature: str = "") -> Graph:
@@ -283,7 +227,7 @@ class _Reader:
         allowed = f"tables must have their contents to themselves: {_MAX_READ * self._size} bytes may be read"
         _require(self._left >= 0, f"{allowed} of a file of {self._size}, but its tables hold more")
 
-    def _integers(self, values: NDArray[Any] | Literal[0]) -> tuple[int, ...]:
+    def _integers(self, values: Array | Literal[0]) -> Shape:
         if isinstance(values, int):
             return ()
         self._spend(values.nbytes)
@@ -352,7 +296,7 @@ class _Reader:
         known = (name, shape, element, scales, zero_points, axis, data, signature)
         return Tensor(index, *known, block, block_scales, bits * (not block))
 
-    def _widened(self, packed: NDArray[np.uint8], name: str, shape: tuple[int, ...], bits: int) -> NDArray[np.uint8]:
+    def _widened(self, packed: NDArray[np.uint8], name: str, shape: Shape, bits: int) -> NDArray[np.uint8]:
         """The bytes of integers of 8 bits that are equal to those of a constant of fewer."""
         count = math.prod(shape)
         wanted = packed_bytes(count, bits)
@@ -376,8 +320,8 @@ class _Reader:
         return int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0
 
     def _block_scales(
-        self, subgraph: tflite.SubGraph, tensor: tflite.Tensor, shape: tuple[int, ...], buffers: _Buffers | None
-    ) -> NDArray[Any] | None:
+        self, subgraph: tflite.SubGraph, tensor: tflite.Tensor, shape: Shape, buffers: _Buffers | None
+    ) -> Array | None:
         """The constant f16 scales of rows that are divided; None where there are zero points, or a part of a block."""
         index, block = self._of_blocks(tensor, _BLOCK_SCALES), self._block(tensor)
         _check_indices((index,), subgraph.TensorsLength(), "scales of blocks")
@@ -387,9 +331,9 @@ class _Reader:
         scales = self._tensor(subgraph, index, buffers).data
         return scales if scales is not None and scales.shape == (shape[0], shape[1] // block) else None
 
-    def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
+    def _shape(self, tensor: tflite.Tensor, name: str) -> Shape:
         rank = tensor.ShapeLength()
-        _require(rank <= _MAX_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions, but got {rank}")
+        _require(rank <= MAX_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions, but got {rank}")
         shape = self._integers(tensor.ShapeAsNumpy())
         holds = all(extent >= 0 for extent in shape)
         _require(holds, f"file is damaged: tensor '{name}' must have extents of at least 0, but got {list(shape)}")
@@ -411,9 +355,7 @@ class _Reader:
         body = _decomposition(operator) if kinds[code] == COMPOSITE else None
         return Operator(index, kinds[code], sources, results, *options, self._budget, between, body)
 
-    def _quantization(
-        self, tensor: tflite.Tensor, name: str, shape: tuple[int, ...]
-    ) -> tuple[tuple[float, ...], tuple[int, ...], int]:
+    def _quantization(self, tensor: tflite.Tensor, name: str, shape: Shape) -> tuple[tuple[float, ...], Shape, int]:
         parameters = tensor.Quantization()
         if parameters is None or parameters.ScaleLength() == 0:
             return (), (), 0
@@ -450,17 +392,17 @@ def _content(buffers: _Buffers, tensor: tflite.Tensor, name: str) -> NDArray[np.
     return buffers[tensor.Buffer()]
 
 
-def _tensors_at(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
+def _tensors_at(indices: Shape, tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
     _check_indices(indices, len(tensors), what)
     return tuple(tensors[index] for index in indices)
 
 
-def _check_indices(indices: tuple[int, ...], count: int, what: str) -> None:
+def _check_indices(indices: Shape, count: int, what: str) -> None:
     for index in indices:
         _require(0 <= index < count, f"file is damaged: {what} must name existing tensors, but got {index}")
 
 
-def _constant(content: NDArray[np.uint8], name: str, element: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
+def _constant(content: NDArray[np.uint8], name: str, element: str, shape: Shape) -> Array | None:
     if element not in _DTYPES:
         return None
     dtype = np.dtype(_DTYPES[element])

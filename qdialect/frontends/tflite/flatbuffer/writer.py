@@ -179,7 +179,8 @@ def write_model(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] =
     for one in subgraphs:
         firsts.append(len(contents))
         contents += one.writer.contents
-    buffers = table_vector(builder, [_write_buffer(builder, content) for content in contents])
+    held = [_aligned_bytes(builder, content) if content else None for content in contents]
+    buffers = table_vector(builder, [table(builder, "Buffer", Data=data) for data in held])
     written = [
         one.writer.write(builder, operator_codes, one.inputs, one.outputs, first)
         for one, first in zip(subgraphs, firsts, strict=True)
@@ -218,17 +219,16 @@ def table(builder: Builder, name: str, **fields: float | None) -> int:
 
 
 def _write_signature(builder: Builder, signature: Signature) -> int:
-    inputs, outputs = (
-        table_vector(builder, [_write_name(builder, name, index) for name, index in tensors.items()])
-        for tensors in (signature.inputs, signature.outputs)
-    )
+
+    def named(tensors: Mapping[str, int]) -> int:
+        pairs = tensors.items()
+        maps = [table(builder, "TensorMap", Name=builder.CreateString(name), TensorIndex=at) for name, at in pairs]
+        return table_vector(builder, maps)
+
+    inputs, outputs = named(signature.inputs), named(signature.outputs)
     key = builder.CreateString(signature.key)
     fields = {"Inputs": inputs, "Outputs": outputs, "SignatureKey": key, "SubgraphIndex": signature.subgraph}
     return table(builder, "SignatureDef", **fields)
-
-
-def _write_name(builder: Builder, name: str, index: int) -> int:
-    return table(builder, "TensorMap", Name=builder.CreateString(name), TensorIndex=index)
 
 
 def table_vector(builder: Builder, offsets: Sequence[int]) -> int:
@@ -241,10 +241,6 @@ def table_vector(builder: Builder, offsets: Sequence[int]) -> int:
 
 def _indices(builder: Builder, values: Sequence[int]) -> int:
     return builder.CreateNumpyVector(np.array(values, dtype=np.int32))
-
-
-def _write_buffer(builder: Builder, content: bytes) -> int:
-    return table(builder, "Buffer", Data=_aligned_bytes(builder, content) if content else None)
 
 
 def _aligned_bytes(builder: Builder, content: bytes) -> int:

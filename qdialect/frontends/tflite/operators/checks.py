@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, doubling_high_multiply, quantize_multiplier, real_multiplier
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.checks import axis_in, require, required
-from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
+from qdialect.frontends.building.checks import Array, Shape, axis_in, require, required
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
@@ -52,7 +49,7 @@ def dense_options(operator: Operator) -> tuple[int, bool]:
     The output must have the shape that the options and the other tensors give it.
     """
     fields = ("FusedActivationFunction", "WeightsFormat", "AsymmetricQuantizeInputs", "KeepNumDims")
-    activation, weights_format, is_asymmetric, keeps = read_fields(operator, tflite.FullyConnectedOptions, *fields)
+    activation, weights_format, is_asymmetric, keeps = operator.options(*fields)
     default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
     require(weights_format == default, f"weights format {weights_format} is not supported")
     data, weight, *_ = operands(operator, 2, 3)
@@ -94,12 +91,12 @@ def per_tensor(tensor: Tensor, what: str) -> Tensor:
     return tensor
 
 
-def constant(tensor: Tensor, what: str) -> NDArray[Any]:
+def constant(tensor: Tensor, what: str) -> Array:
     """The data of a tensor that has to be constant."""
     return required(tensor.data, f"{what} must be constant")
 
 
-def f32_taps(weight: Tensor) -> NDArray[np.float32]:
+def f32_taps(weight: Tensor) -> Array:
     """The constant f32 weight of windows, finite: outside of an image LiteRT leaves products out that are 0 here."""
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
     taps = constant(weight, "weight")
@@ -107,12 +104,23 @@ def f32_taps(weight: Tensor) -> NDArray[np.float32]:
     return taps
 
 
+def check_index_type(tensor: Tensor, what: str) -> None:
+    """Raises `UnsupportedError` for indices of another type than i32 and i64."""
+    require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
+
+
 def integers(tensor: Tensor, what: str, maximum: int = _MAX_ENTRIES) -> tuple[int, ...]:
     """The entries of a constant i32 or i64 tensor, which are at most `maximum`: any number of nodes may share it."""
-    require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
+    check_index_type(tensor, what)
     entries = constant(tensor, what)
     require(entries.size <= maximum, f"{what} must have at most {maximum} entries, but got {entries.size}")
     return tuple(entries.ravel().tolist())
+
+
+def axis_of(entries: Sequence[int], rank: int) -> int:
+    """The dimension that one constant entry names, counted from the end where it is negative."""
+    require(len(entries) == 1, f"axis must have 1 entry, but got {len(entries)}")
+    return axis_in(entries[0], rank)
 
 
 def bounded(tensor: Tensor) -> Tensor:
@@ -257,23 +265,13 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-_ACTIVATED: dict[str, type[OptionsTable]] = {
-    "ADD": tflite.AddOptions,
-    "CONCATENATION": tflite.ConcatenationOptions,
-    "DIV": tflite.DivOptions,
-    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
-    "L2_NORMALIZATION": tflite.L2NormOptions,
-    "MUL": tflite.MulOptions,
-    "SUB": tflite.SubOptions,
-}
+_ACTIVATED = ("ADD", "CONCATENATION", "DIV", "FULLY_CONNECTED", "L2_NORMALIZATION", "MUL", "SUB")
 
 
 def activation_of(operator: Operator) -> int:
     """The fused activation of an operator; NONE where it cannot have one."""
-    table = _ACTIVATED.get(operator.kind)
-    if table is None:
-        return tflite.ActivationFunctionType.NONE
-    return read_fields(operator, table, "FusedActivationFunction")[0]
+    is_activated = operator.kind in _ACTIVATED
+    return operator.option("FusedActivationFunction") if is_activated else tflite.ActivationFunctionType.NONE
 
 
 def check_plain(operator: Operator) -> None:
@@ -284,14 +282,13 @@ def check_plain(operator: Operator) -> None:
 
 def parts_of(operator: Operator) -> tuple[tuple[Tensor, ...], int]:
     """The inputs of CONCATENATION, and the dimension along which they lie side by side."""
-    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
+    axis = operator.option("Axis")
     parts = operands(operator, 1, max(1, len(operator.inputs)))
-    return parts, axis_in(axis, len(operator.outputs[0].shape))
+    return parts, axis_in(axis, len(parts[0].shape))
 
 
 # Windows of convolutions and pools over images, and their explicit padding.
 
-Pair = tuple[int, int]
 Padding = tuple[int, ...]
 """Before each dimension, then behind each: top, left, bottom and right of images."""
 
@@ -329,31 +326,28 @@ _AT_ONCE = 8
 """How many words a vector of LiteRT's own kernels has; bytes are twice as many."""
 _WITH_DELEGATE = "with profile 'tflite-xnnpack'"
 _LARGEST_DELEGATED = 2.0**8
-_WINDOWS: dict[str, type[OptionsTable]] = {
-    **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
-    **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
-    "CONV_2D": tflite.Conv2DOptions,
-    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
-    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
-}
+_WINDOWS = (
+    "CONV_2D",
+    "CONV_3D",
+    "CONV_3D_TRANSPOSE",
+    "DEPTHWISE_CONV_2D",
+    "L2_POOL_2D",
+    "MAX_POOL_2D",
+    "TRANSPOSE_CONV",
+)
+"""Operators of windows whose fused activation the delegate bounds."""
 
 
 def window_options(operator: Operator) -> WindowOptions:
     """Those of a convolution or a pool; dilations and a kernel that its table lacks are 1."""
 
-    def read(options: Any) -> WindowOptions:
-        def present(*names: str) -> Shape:
-            return tuple(getattr(options, name)() for name in names if hasattr(options, name)) or (1, 1)
+    def present(*names: str) -> Shape:
+        return operator.options(*(name for name in names if hasattr(operator.options_class, name))) or (1, 1)
 
-        return WindowOptions(
-            options.Padding(),
-            options.FusedActivationFunction(),
-            present("StrideD", "StrideH", "StrideW"),
-            present("DilationDFactor", "DilationHFactor", "DilationWFactor"),
-            present("FilterHeight", "FilterWidth"),
-        )
-
-    return read_options(operator, _WINDOWS[operator.kind], read)
+    strides, kernel = present("StrideD", "StrideH", "StrideW"), present("FilterHeight", "FilterWidth")
+    dilation = present("DilationDFactor", "DilationHFactor", "DilationWFactor")
+    padding, activation = operator.options("Padding", "FusedActivationFunction")
+    return WindowOptions(padding, activation, strides, dilation, kernel)
 
 
 def check_delegated(operator: Operator) -> None:
@@ -374,7 +368,7 @@ def check_delegated(operator: Operator) -> None:
 
 def _check_bounds(operator: Operator, output: Tensor) -> None:
     """The delegate rounds a bound of a fused activation to even once the zero point is added."""
-    is_window = operator.kind in _WINDOWS and operator.kind != "AVERAGE_POOL_2D"
+    is_window = operator.kind in _WINDOWS
     activation = window_options(operator).activation if is_window else activation_of(operator)
     wanted = activation_range(activation, output)
     with np.errstate(all="ignore"):
@@ -387,8 +381,7 @@ def _check_bounds(operator: Operator, output: Tensor) -> None:
     require(found == wanted, f"{message}, but got an output scale of {output.scale}")
 
 
-def _check_quantized(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del operator
+def _check_quantized(_operator: Operator, data: Tensor, output: Tensor) -> None:
     count = math.prod(output.shape)
     if (data.element, output.element) == ("f32", "i16"):
         wanted = f"input must have a multiple of {_AT_ONCE} elements {_WITH_DELEGATE}"
@@ -420,15 +413,13 @@ def _check_factors(operator: Operator, data: Tensor, output: Tensor) -> None:
     require(largest < _LARGEST_DELEGATED, f"rescale factor must be below 2^8 {_WITH_DELEGATE}, but got {largest}")
 
 
-def _check_words(operator: Operator, data: Tensor, output: Tensor) -> None:
+def _check_words(operator: Operator, _data: Tensor, output: Tensor) -> None:
     """Sums of words in 32 bits are rescaled by shifts that round ties up, sums in 64 bits as everywhere."""
-    del data
     if output.element != "i16":
         return
     place, is_dense = (3 if operator.kind == "TRANSPOSE_CONV" else 2), operator.kind == "FULLY_CONNECTED"
     bias = operator.inputs[place] if len(operator.inputs) > place else None
-    table = tflite.FullyConnectedOptions if is_dense else _WINDOWS[operator.kind]
-    is_i32 = read_fields(operator, table, "QuantizedBiasType")[0] == tflite.TensorType.INT32
+    is_i32 = operator.option("QuantizedBiasType") == tflite.TensorType.INT32
     holds = not (is_i32 or is_dense) if bias is None else bias.element == "i64"
     found = "none" if bias is None else bias.element
     require(holds, f"bias of i16 input must be i64 {_WITH_DELEGATE}, but got {found}")
@@ -438,30 +429,26 @@ def _check_transposed(operator: Operator, data: Tensor, output: Tensor) -> None:
     (_check_gaps if output.element in EIGHT_BIT else _check_words)(operator, data, output)
 
 
-def _check_matrix(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del data, output
+def _check_matrix(operator: Operator, _data: Tensor, _output: Tensor) -> None:
     right = operator.inputs[1] if len(operator.inputs) > 1 else None
     holds = right is None or right.data is None or right.element == "f32" or not any(right.zero_points)
     require(holds, f"constant right operand must have zero point 0 {_WITH_DELEGATE}")
 
 
-def _check_joined(operator: Operator, data: Tensor, output: Tensor) -> None:
+def _check_joined(operator: Operator, _data: Tensor, _output: Tensor) -> None:
     """The delegate takes no notice of an activation."""
-    del data, output
     activation = activation_of(operator)
     holds = activation == tflite.ActivationFunctionType.NONE
     require(holds, f"fused activation {activation} is not supported {_WITH_DELEGATE}")
 
 
-def _check_slope(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del output
-    alpha = read_fields(operator, tflite.LeakyReluOptions, "Alpha")[0]
+def _check_slope(operator: Operator, data: Tensor, _output: Tensor) -> None:
+    alpha = operator.option("Alpha")
     wanted = f"alpha of i16 input must not be negative {_WITH_DELEGATE}"
     require(data.element != "i16" or alpha >= 0, f"{wanted}, but got {alpha}")
 
 
-def _check_curve(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del output
+def _check_curve(operator: Operator, data: Tensor, _output: Tensor) -> None:
     if data.element != "i16" or len(data.scales) != 1 or data.scale <= 0:
         return
     powers = (-12,) if operator.kind == "LOGISTIC" else (-12, -11)
@@ -469,8 +456,7 @@ def _check_curve(operator: Operator, data: Tensor, output: Tensor) -> None:
     require(log2_of(data.scale) not in powers, f"{wanted}, but got {data.scale}")
 
 
-def _check_gaps(operator: Operator, data: Tensor, output: Tensor) -> None:
-    del data, output
+def _check_gaps(operator: Operator, _data: Tensor, _output: Tensor) -> None:
     weight = operator.inputs[_WEIGHT] if len(operator.inputs) > _WEIGHT else None
     options = window_options(operator)
     if weight is None or options.padding != tflite.Padding.SAME:

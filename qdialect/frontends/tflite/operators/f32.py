@@ -12,25 +12,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import tflite
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
 from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.arithmetic.expressions import Expression, Input, Number
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import Arithmetic, blocked_sum, ordered_sum
-from qdialect.frontends.building.slices import Slice, framed, take_slices
+from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder, blocked_sum, ordered_sum
+from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
+from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import block_product, packed_matrix
+from qdialect.frontends.planning.convolution import TransposedWindow, rows_of_windows, transposed_sums
 from qdialect.frontends.planning.movement import joined_shape
+from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.planning.tensors import Quantized, known
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
-from qdialect.frontends.tflite.operators.plain import check_broadcast
+from qdialect.frontends.tflite.operators.elementwise import broadcast_shape
 from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
@@ -84,18 +84,12 @@ _DELEGATED: dict[str, Expression] = {
 """Functions that XNNPACK computes otherwise."""
 
 
-def _slope(operator: Operator) -> float:
-    return read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
-
-
 _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
     "ELU": lambda _: activations.elu(1.0),
     "GELU": lambda operator: (
-        activations.tflite_gelu_tanh
-        if read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
-        else activations.tflite_gelu
+        activations.tflite_gelu_tanh if operator.option("Approximate") else activations.tflite_gelu
     ),
-    "LEAKY_RELU": lambda operator: activations.leaky_relu(_slope(operator)),
+    "LEAKY_RELU": lambda operator: activations.leaky_relu(operator.option("Alpha")),
 }
 """Functions with options.
 
@@ -108,7 +102,7 @@ def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
     delegated = _DELEGATED.get(operator.kind, function)
     if operator.kind == "LEAKY_RELU":
-        delegated = onnx_activations.leaky_relu(_slope(operator))
+        delegated = onnx_activations.leaky_relu(operator.option("Alpha"))
     if function is activations.tflite_gelu:
         delegated = activations.gelu
     (data,) = checks.operands(operator, 1)
@@ -158,10 +152,10 @@ def _swaps(sides: Sequence[Tensor], shape: Shape) -> bool:
 
 def pairwise(operator: Operator, combine: Callable[[Emitter, ir.Value, ir.Value], ir.Value]) -> Building:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
-    sides, shape = checks.operands(operator, 2), operator.outputs[0].shape
+    sides = checks.operands(operator, 2)
     for side in sides:
         _f32(side, "input")
-    check_broadcast(sides, shape)
+    shape = broadcast_shape(sides, operator.outputs[0])
     emitter = yield
     lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
     return combine(emitter, lhs, rhs)
@@ -172,7 +166,7 @@ def _softmax(operator: Operator) -> Emission:
     """Over the last axis."""
     is_logarithm, beta = operator.kind == "LOG_SOFTMAX", 1.0
     if not is_logarithm:
-        beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
+        beta = operator.option("Beta")
     (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
@@ -236,7 +230,7 @@ def sum_of_products(
     emitter: Emitter,
     op: type[F32MatmulOp | F32Conv2DOp],
     data: ir.Value,
-    weight: NDArray[np.float32],
+    weight: Array,
     bias: list[Tensor],
     **attributes: Any,
 ) -> tuple[ir.Value, list[Tensor]]:
@@ -244,16 +238,13 @@ def sum_of_products(
 
     XNNPACK's begin with the bias, and a product is not rounded before it is added; single channels have another order.
     """
-    is_delegated = emitter.is_delegated and attributes.get("groups", 1) == 1 and not _is_single(weight)
+    # [O, H, W, I] of several taps of one channel alone.
+    is_single = weight.ndim > 2 and len(weight) == weight.shape[-1] == 1 < weight.size
+    is_delegated = emitter.is_delegated and attributes.get("groups", 1) == 1 and not is_single
     starts = [np.ravel(one.data) for one in bias if one.data is not None] if is_delegated else []
     operands = [data, *map(emitter.constant, (np.ascontiguousarray(weight), *starts))]
     total = emitter.build(op, *operands, element="f32", rounded_products=not is_delegated, **attributes)
     return total, [] if starts else bias
-
-
-def _is_single(taps: NDArray[np.float32]) -> bool:
-    """Whether [O, H, W, I] are several taps of one channel alone."""
-    return taps.ndim > 2 and len(taps) == taps.shape[-1] == 1 < taps.size
 
 
 def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:
@@ -346,7 +337,7 @@ def _local_response_normalization(operator: Operator) -> Building:
     So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
     """
     fields = ("Radius", "Bias", "Alpha", "Beta")
-    radius, *numbers = read_fields(operator, tflite.LocalResponseNormalizationOptions, *fields)
+    radius, *numbers = operator.options(*fields)
     bias, alpha, beta = numbers
     (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
@@ -369,3 +360,170 @@ def _sum_around(emitter: Emitter, value: ir.Value, radius: int) -> ir.Value:
     for other in others:
         first = s("addf", first, other)
     return first
+
+
+# Pools and transposed convolutions of float32 images, with the sums of TFLite's reference kernels in their order.
+
+
+@imports_f32("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D")
+def _pool(operator: Operator) -> Building:
+    """The elements of a window are added row by row; those of the padding do not count.
+
+    L2_POOL_2D is the root of the mean of the squares.
+    """
+    options, shape = checks.window_options(operator), operator.outputs[0].shape
+    (data,) = checks.operands(operator, 1)
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    require(len(shape) == 4, "output must have 4 dimensions")
+    size, is_root = data.shape[1:3], operator.kind == "L2_POOL_2D"
+    padding = options.explicit(size)
+    checks.f32_bounds(options.activation)
+    window = Window(options.kernel, options.strides, (1, 1), padding[:2], padding[2:], shape[1:3])
+    if operator.kind == "MAX_POOL_2D":
+        windows = Pool.of(window, size, operator.budget)
+        windows.check()
+        emitter = yield
+        image = emitter.value(data)
+        if not emitter.is_delegated:
+            # The reference kernel passes over NaN.
+            s = Arithmetic(emitter)
+            image = s.select(s.compare("eq", image, image), image, -np.inf)
+        return clamped(emitter, windows.maxima(emitter, image), options.activation, is_bounded=True)
+    counts = window.counts(size).astype(np.float32)[..., None]
+    require(bool((counts > 0).all()), f"every window must have an element of {list(size)}")
+    operator.budget.spend_constant((shape[3], *window.kernel), 4)
+    emitter = yield
+    image, s = emitter.value(data), emitter.f32
+    image = s("mulf", image, image) if is_root else image
+    mean = s("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
+    return clamped(emitter, s("sqrt", mean) if is_root else mean, options.activation, is_bounded=True)
+
+
+@imports_f32("TRANSPOSE_CONV")
+def _transpose_conv(operator: Operator) -> Building:
+    """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
+    wanted, weight, data, *bias = checks.operands(operator, 3, 4)
+    taps, shape = checks.f32_taps(weight), operator.outputs[0].shape
+    ranks = len(data.shape), taps.ndim, len(shape)
+    require(ranks == (4, 4, 4), f"input, weight and output must have 4 dimensions, but got {list(ranks)}")
+    require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
+    return _transposed(operator, data, taps, wanted, bias)
+
+
+def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, bias: list[Tensor]) -> Building:
+    """The sums of `taps` [O, ..., I]; XNNPACK adds up those of an image in the order of the taps, from the bias on."""
+    how, shape = checks.window_options(operator), operator.outputs[0].shape
+    require(checks.integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
+    checks.f32_bounds(how.activation)
+    check_bias(bias, taps.shape[0])
+    size, kernel = data.shape[1:-1], taps.shape[1:-1]
+    low = how.explicit(shape[1:-1], kernel)[: len(size)]
+    emitter = yield
+    # The delegate takes images whose strides are no larger than the kernel.
+    is_reached = all(k >= s for k, s in zip(kernel, how.strides, strict=True))
+    image, is_delegated = emitter.value(data), emitter.is_delegated and is_reached and len(size) == _IMAGE_RANK
+    starts = [np.ravel(one.data) for one in bias if one.data is not None] if is_delegated else []
+    weight = np.moveaxis(taps, (0, -1), (1, 0))
+    is_turned = is_delegated and any(k > s for k, s in zip(kernel, how.strides, strict=True))
+    if is_turned:
+        extents = zip(size, how.strides, kernel, how.dilation, low, shape[1:-1], strict=True)
+        low = tuple((n - 1) * s + (k - 1) * d + 1 - before - after for n, s, k, d, before, after in extents)
+        weight, image = np.flip(weight, (2, 3)), _turned(emitter, image)
+
+    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, start: Array | None) -> ir.Value:
+        return _convolved(emitter, data, taps, (1,) * len(steps), steps, start, is_rounded=not is_delegated)
+
+    window = TransposedWindow(how.strides, how.dilation, low, shape[1:-1])
+    total = transposed_sums(weight, window, convolve, starts[0] if starts else None)(emitter, image)
+    total = _turned(emitter, total) if is_turned else total
+    return finished(emitter, total, [] if starts else bias, how.activation, shape, is_bounded=True)
+
+
+def _turned(emitter: OpBuilder, image: ir.Value) -> ir.Value:
+    """Images from the last row and column to the first."""
+    for axis in (1, 2):
+        image = gather(emitter, image, axis, range(shape_of(image.type)[axis])[::-1])
+    return image
+
+
+# CONV_3D and CONV_3D_TRANSPOSE of float32 volumes NDHWC, with the sums of TFLite's reference kernels in their order.
+#
+# Every row that a window reads is written out for it, so that windows over volumes become windows over images whose
+# rows are those of a window one after another: a convolution of the images adds the products up in the same order.
+
+_IMAGE_RANK, _VOLUME_RANK = 2, 5
+
+
+@imports_f32("CONV_3D")
+def _conv_3d(operator: Operator) -> Building:
+    """Weights are [D, H, W, I, O]."""
+    how = checks.window_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    taps = np.moveaxis(_volume_weight(weight, data), 4, 0)
+    shape = _checked_volume(operator, data, taps, how, bias)
+    padding = how.explicit(data.shape[1:4], taps.shape[1:4])
+    low, high = padding[:3], padding[3:]
+    emitter = yield
+    volumes = framed(emitter, emitter.value(data), (0, *low, 0), (0, *high, 0))
+    total = _convolved(emitter, volumes, taps, how.strides, how.dilation)
+    return finished(emitter, total, bias, how.activation, shape, is_bounded=True)
+
+
+@imports_f32("CONV_3D_TRANSPOSE")
+def _conv_3d_transpose(operator: Operator) -> Building:
+    """Weights are [D, H, W, O, I]."""
+    wanted, weight, data, *bias = checks.operands(operator, 3, 4)
+    taps = np.moveaxis(_volume_weight(weight, data), 3, 0)
+    _checked_volume(operator, data, taps, checks.window_options(operator), bias)
+    return _transposed(operator, data, taps, wanted, bias)
+
+
+def _volume_weight(weight: Tensor, data: Tensor) -> Array:
+    taps = checks.f32_taps(weight)
+    ranks = (len(data.shape), taps.ndim)
+    require(
+        ranks == (_VOLUME_RANK, _VOLUME_RANK),
+        f"input and weight must have 5 dimensions, but got {ranks[0]} and {ranks[1]}",
+    )
+    return taps
+
+
+def _checked_volume(
+    operator: Operator, data: Tensor, taps: Array, how: checks.WindowOptions, bias: list[Tensor]
+) -> Shape:
+    """The shape of the output; `taps` are [O, D, H, W, I]."""
+    shape = operator.outputs[0].shape
+    require(len(shape) == _VOLUME_RANK, f"output must have 5 dimensions, but got {len(shape)}")
+    require(data.shape[4] == taps.shape[4], f"input must have {taps.shape[4]} channels, but got {data.shape[4]}")
+    require(min(*how.strides, *how.dilation) >= 1, "strides and dilation must be at least 1")
+    checks.f32_bounds(how.activation)
+    check_bias(bias, taps.shape[0])
+    for i in range(2):
+        check_indices(shape[1 + i] * taps.shape[1 + i], operator.budget)
+    return shape
+
+
+def _convolved(
+    emitter: OpBuilder,
+    data: ir.Value,
+    taps: Array,
+    strides: Shape,
+    dilation: Shape,
+    start: Array | None = None,
+    *,
+    is_rounded: bool = True,
+) -> ir.Value:
+    """The sums of products of images, or of volumes, whose border is there."""
+    how: dict[str, Any] = {"strides": strides, "dilation": dilation}
+    weight, shape = np.ascontiguousarray(taps), None
+    if len(strides) > _IMAGE_RANK:
+        zeros, (batch, *size, _) = (0,) * len(strides), shape_of(data.type)
+        extents = zip(size, taps.shape[1:-1], strides, dilation, strict=True)
+        output = tuple((n - (k - 1) * d - 1) // s + 1 for n, k, s, d in extents)
+        window = Window(taps.shape[1:-1], strides, dilation, zeros, zeros, output)
+        data, flat = rows_of_windows(emitter, data, window)
+        weight = weight.reshape(len(taps), *flat.kernel, taps.shape[-1])
+        how, shape = {"strides": flat.strides, "dilation": flat.dilation}, (batch, *output, len(taps))
+    operands = map(emitter.constant, (weight,) if start is None else (weight, start))
+    total = emitter.build(F32Conv2DOp, data, *operands, element="f32", rounded_products=is_rounded, **how)
+    return total if shape is None else emitter.reshape(total, shape)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.arithmetic import quantize_multiplier
+from qdialect.arithmetic.tflite_tables import Lines
+from qdialect.dialect import InterpolatedLutOp
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
 from qdialect.ir._mlir import ir
 
 _INT32 = (-(2**31), 2**31 - 1)
@@ -139,3 +141,20 @@ def _fraction(s: Arithmetic, rest: ir.Value) -> tuple[ir.Value, ir.Value]:
         error = s.op("arith.addi", s.op("arith.muli", product(s, half, x), -1), _ONE_Q29)
         x = s.op("arith.addi", x, shifted_left(s, product(s, x, error), 2))
     return numerator, shifted_left(s, x, 1)
+
+
+# Tables of numbers between which there are straight lines.
+
+
+def looked_up(emitter: OpBuilder, value: ir.Value, lines: Lines) -> ir.Value:
+    """An i32 tensor by a table; the result has the table's fractional bits."""
+    bases, slopes = lines.bases.tolist(), lines.slopes.tolist()
+    how = {"bases": bases, "slopes": slopes, "fraction": lines.fraction}
+    return emitter.build(InterpolatedLutOp, value, element="i32", **how)
+
+
+def i16_lookup(emitter: OpBuilder, value: ir.Value, entries: Lines) -> ir.Value:
+    """A table of 513 entries at the i32 `value`, which is in the range of int16; an i32 in that range (LUTLookup)."""
+    s = Arithmetic(emitter)
+    found = looked_up(emitter, s.op("arith.addi", value, 1 << 15), entries)
+    return s.op("arith.shrsi", s.op("arith.addi", found, 1 << (entries.fraction - 1)), entries.fraction)

@@ -10,19 +10,20 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import FloatRounding
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
+from qdialect.frontends.planning.convolution import TransposedWindow, transposed_sums
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
+from qdialect.frontends.tflite.operators.contraction import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished, padded_image
-from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
 
@@ -30,7 +31,7 @@ from qdialect.ir._mlir import ir
 # takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
 # holds, so it is added before.
 
-MAX_IMAGES = 64
+_MAX_IMAGES = 64
 """That a convolution computes one after another."""
 # What XNNPACK's delegate takes, and how many weights its packing adds up at a time.
 _DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
@@ -38,7 +39,7 @@ _PARTS = (-1 << 16, -1 << 8, -1)
 """Where the bits end of each of the bfloat16 numbers that an f32 number is the sum of."""
 
 
-def i8_weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
+def _i8_weights(weight: Tensor, rank: int, axis: int) -> Array:
     """The constant i8 weights, output channels first, which have scales for these and no zero points."""
     taps = checks.constant(weight, "weight")
     require(taps.ndim == rank, f"weight must have {rank} dimensions, but got {taps.ndim}")
@@ -49,7 +50,7 @@ def i8_weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
     return np.moveaxis(taps, axis, 0)
 
 
-def _packed(weight: Tensor, matrix: NDArray[Any]) -> PackedWeights | None:
+def _packed(weight: Tensor, matrix: Array) -> PackedWeights | None:
     """Weights [N, K] that have few bits in the file."""
     if not weight.bits:
         return None
@@ -59,7 +60,7 @@ def _packed(weight: Tensor, matrix: NDArray[Any]) -> PackedWeights | None:
 
 
 def _dense(
-    emitter: Emitter, rows: ir.Value, matrix: NDArray[Any], weight: Tensor, bias: list[Tensor], *, is_asymmetric: bool
+    emitter: Emitter, rows: ir.Value, matrix: Array, weight: Tensor, bias: list[Tensor], *, is_asymmetric: bool
 ) -> ir.Value:
     """``bias + float32(sum) * (scale * weight_scale)`` of each row, by weights [N, K]."""
     row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
@@ -74,7 +75,7 @@ def _fully_connected(operator: Operator) -> Building:
     data, weight, *bias = checks.operands(operator, 2, 3)
     if weight.block_scales is not None:
         return (yield from _in_blocks(operator, activation, weight.block_scales))
-    matrix = i8_weights(weight, 2, 0)
+    matrix = _i8_weights(weight, 2, 0)
     checks.f32_bounds(activation)
     channels, depth = matrix.shape
     check_bias(bias, channels)
@@ -90,7 +91,7 @@ def _fully_connected(operator: Operator) -> Building:
     return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
 
 
-def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Building:
+def _in_blocks(operator: Operator, activation: int, scales: Array) -> Building:
     """``bias + s * (k * (z + 128) + sum of f32(c) * r)``, every step rounded, a fused product and sum for each block.
 
     Of a row s is the scale and z the zero point, of a block c the sum of ``(a + 128) * w`` and r the scale, rounded to
@@ -135,7 +136,7 @@ def _convolution(operator: Operator) -> Building:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
     windows, axis = checks.window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *bias = checks.operands(operator, 2, 3)
-    taps = i8_weights(weight, 4, axis)
+    taps = _i8_weights(weight, 4, axis)
     if axis == 3:
         require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
         taps = np.moveaxis(taps, 1, 3)
@@ -147,7 +148,7 @@ def _convolution(operator: Operator) -> Building:
     )
     require(len(data.shape) == 4 and depth >= 1, "input must have 4 dimensions and the weight a depth")
     images = data.shape[0]
-    require(images <= MAX_IMAGES, f"input must have at most {MAX_IMAGES} images, but got {images}")
+    require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
     checks.f32_bounds(windows.activation)
     check_bias(bias, channels)
     window = (taps.shape[1], taps.shape[2])
@@ -177,6 +178,62 @@ def _convolution(operator: Operator) -> Building:
     parts = (take_slices(emitter, value, (Slice(index, 1, 1), *rest)) for index in range(images))
     results = [of_image(emitter, part) for part in parts]
     return results[0] if images == 1 else emitter.concatenate(results, 0)
+
+
+@imports_hybrid("TRANSPOSE_CONV")
+def _hybrid_transpose_conv(operator: Operator) -> Building:
+    """``sum of (a - z) * w`` times both scales, in which every image has a scale and a zero point of its own.
+
+    The sums are of whole numbers, as by XNNPACK's delegate, which adds the bias at once; LiteRT's own kernel scales,
+    rounds and adds one product after the other.
+    """
+    wanted, weight, data, *bias = checks.operands(operator, 3, 4)
+    taps, shape, how = _i8_weights(weight, 4, 0), operator.outputs[0].shape, checks.window_options(operator)
+    ranks = len(data.shape), len(shape)
+    require(ranks == (4, 4), f"input and output must have 4 dimensions, but got {ranks[0]} and {ranks[1]}")
+    require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
+    require(checks.integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
+    checks.f32_bounds(how.activation)
+    check_bias(bias, taps.shape[0])
+    before = how.explicit(shape[1:3], taps.shape[1:3])[:2]
+    window = TransposedWindow(how.strides, how.dilation, before, shape[1:3])
+    whole, factors = np.moveaxis(taps, (0, -1), (1, 0)), np.array(weight.scales, np.float32)
+    images = data.shape[0]
+    require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
+
+    emitter = yield
+    # The delegate leaves outputs with pixels that no window reaches behind the others.
+    extents = zip(data.shape[1:3], how.strides, taps.shape[1:3], shape[1:3], strict=True)
+    is_delegated = emitter.is_delegated and all((n - 1) * step + k >= size for n, step, k, size in extents)
+    image = (delegated if is_delegated else asymmetric)(emitter, emitter.value(data), (1, 2, 3))
+    sums = [_whole_sums(emitter, image, index, whole, window) for index in range(images)]
+    total = sums[0] if images == 1 else emitter.concatenate(sums, 0)
+    if not is_delegated:
+        total = emitter.f32("mulf", emitter.f32("mulf", total, emitter.constant(factors)), image.scale)
+        return finished(emitter, total, bias, how.activation, shape)
+    starts = [emitter.reshape(emitter.value(one), shape[-1:]) for one in bias] or [0.0]
+    total = emitter.f32("fma", emitter.f32("mulf", total, image.scale), emitter.constant(factors), *starts)
+    return clamped(emitter, total, how.activation)
+
+
+def _whole_sums(
+    emitter: OpBuilder, data: RunTimeQuantized, index: int, weight: Array, window: TransposedWindow
+) -> ir.Value:
+    """``sum of (a - z) * w`` of one image as f32 numbers, from i8 weights [I, O, H, W]."""
+    rest = [Slice(0, 1, extent) for extent in shape_of(data.values.type)[1:]]
+    values = take_slices(emitter, data.values, [Slice(index, 1, 1), *rest])
+    point = take_slices(emitter, data.zero_point, [Slice(index, 1, 1), *[Slice(0, 1, 1)] * len(rest)])
+
+    def from_point(value: ir.Value) -> ir.Value:
+        # Its own inverse: the zeros around an image become the zero point, whose products are 0.
+        return Arithmetic(emitter).op("arith.xori", value, emitter.broadcast(point, shape_of(value.type)))
+
+    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, _: Array | None) -> ir.Value:
+        scale = emitter.constant(np.ones(1, np.float32))
+        parts = (from_point(data), emitter.constant(taps), scale, emitter.reshape(point, (1,)), None)
+        return emitter.build(qnn.DynamicConv2DOp, *parts, element="f32", weight_scales=(1.0,), dilation=steps)
+
+    return transposed_sums(weight, window, convolve)(emitter, from_point(values))
 
 
 # BATCH_MATMUL of float32 data and constant i8 matrices: each row is quantized when the network runs.

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tflite
 
 from qdialect.arithmetic import Division
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.arithmetic.resize import Taps, interpolation_taps, nearest_indices, source_coordinates
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, ResizeBilinearOp
-from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import check_indices, gather
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
@@ -25,39 +22,23 @@ from qdialect.ir._mlir import ir
 # AVERAGE_POOL_2D and MAX_POOL_2D.
 
 
-@imports("AVERAGE_POOL_2D")
-@imports_i16("AVERAGE_POOL_2D")
-def _average_pool_2d(operator: Operator) -> Emission:
+@imports("AVERAGE_POOL_2D", "MAX_POOL_2D")
+@imports_i16("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def _pool(operator: Operator) -> Emission:
     """The quantized values of the elements inside are averaged, ties away from zero; padding does not count."""
-    _same_parameters(operator)
-    zero_point = operator.outputs[0].zero_point
-    return pool(operator, AvgPool2DOp, {"zero_point": zero_point, "division": Division.HALF_AWAY})
-
-
-@imports("MAX_POOL_2D")
-@imports_i16("MAX_POOL_2D")
-def _max_pool_2d(operator: Operator) -> Emission:
-    _same_parameters(operator)
-    return pool(operator, MaxPool2DOp, {})
-
-
-def _same_parameters(operator: Operator) -> None:
-    (data,) = checks.operands(operator, 1)
+    (data,), options = checks.operands(operator, 1), checks.window_options(operator)
     if "i16" in (data.element, operator.outputs[0].element):
         checks.same_scale(*checks.one_input(operator))
     else:
         checks.same_quantization(operator, data)
-
-
-def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
-    """A pool whose input and output have the same parameters, which the caller has checked."""
-    options = checks.window_options(operator)
-    (data,) = checks.operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
     window["padding"] = options.explicit(data.shape[1:3])
     window["output_min"], window["output_max"] = checks.activation_range(options.activation, operator.outputs[0])
-    return built(op_class, data, element=data.element, **window, **attributes)
+    if operator.kind == "MAX_POOL_2D":
+        return built(MaxPool2DOp, data, element=data.element, **window)
+    how = {"zero_point": operator.outputs[0].zero_point, "division": Division.HALF_AWAY}
+    return built(AvgPool2DOp, data, element=data.element, **window, **how)
 
 
 # RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
@@ -86,23 +67,21 @@ def _bilinear(operator: Operator) -> Building:
 
 def bilinear_coordinates(operator: Operator) -> Coordinates:
     """Where the centers of a resized image's elements are."""
-    is_aligned, is_half = _alignment(operator, tflite.ResizeBilinearOptions)
+    is_aligned, is_half = _alignment(operator)
     centers = Coordinates.HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     return Coordinates.ALIGN_CORNERS if is_aligned else centers
 
 
-def _alignment(
-    operator: Operator, table: type[tflite.ResizeBilinearOptions | tflite.ResizeNearestNeighborOptions]
-) -> tuple[bool, bool]:
+def _alignment(operator: Operator) -> tuple[bool, ...]:
     """Whether corners, and whether centers are aligned."""
-    found = read_options(operator, table, lambda options: (options.AlignCorners(), options.HalfPixelCenters()))
+    found = operator.options("AlignCorners", "HalfPixelCenters")
     require(not all(found), "corners and centers must not both be aligned")
     return found
 
 
 @imports("RESIZE_NEAREST_NEIGHBOR")
 def _nearest(operator: Operator) -> Building:
-    is_aligned, is_half = _alignment(operator, tflite.ResizeNearestNeighborOptions)
+    is_aligned, is_half = _alignment(operator)
     centers = Coordinates.TF_HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     coordinates = Coordinates.ALIGN_CORNERS if is_aligned else centers
     rounding = Nearest.ROUND_PREFER_CEIL if is_aligned else Nearest.FLOOR

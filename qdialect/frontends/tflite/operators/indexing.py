@@ -6,40 +6,29 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import tflite
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.block_weights import pack_weights
 from qdialect.arithmetic.choices import ScatterReduction
-from qdialect.dialect import BroadcastOp, DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.frontends.building.checks import Array, require, required
+from qdialect.frontends.building.checks import Array, Shape, require, required
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import MAX_INDICES, Slice, border, check_indices, gather, take_slices
 from qdialect.frontends.planning.block_weights import block_rows
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
-from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.movement import amounts_of
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_integers
-from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # Every one is a gather of rows, or a scatter of rows, of a tensor whose leading dimensions are taken as one.  LiteRT
 # fails at an index outside of its dimension; here it reads another element of the tensor.
 
-_INDICES = ("i32", "i64")
-
-
-def check_index_type(tensor: Tensor, what: str) -> None:
-    """Raises `UnsupportedError` for indices of another type than i32 and i64."""
-    require(tensor.element in _INDICES, f"{what} must be i32 or i64, but got {tensor.element}")
-
 
 def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: int) -> Building:
     """GATHER: the dimensions of the indices after `batch_dims`, which both tensors share, replace `axis`."""
     shape, indices = data.shape, positions.shape
-    check_index_type(positions, "indices")
+    checks.check_index_type(positions, "indices")
     shared = 0 <= batch_dims <= min(axis, len(indices)) and shape[:batch_dims] == indices[:batch_dims]
     shapes = f"{list(shape)} and {list(indices)}"
     require(shared, f"input and indices must share {batch_dims} leading dimensions before the axis, but got {shapes}")
@@ -49,7 +38,7 @@ def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: i
     emitter = yield
     value, where = emitter.value(data), emitter.value(positions)
     if not batch_dims:
-        return emitter.build(DynamicGatherOp, value, where, element=data.element, axis=axis)
+        return emitter.build(qnn.DynamicGatherOp, value, where, element=data.element, axis=axis)
     # A row of the whole for each index of each batch and of what lies between.
     middle, picked = math.prod(between), math.prod(indices[batch_dims:])
     rows = np.arange(batch * middle).reshape(batch, middle, 1) * extent
@@ -67,15 +56,15 @@ def _sum(emitter: Emitter, indices: ir.Value, offsets: Array) -> ir.Value:
 
 
 def _rows_at(emitter: Emitter, table: ir.Value, at: ir.Value) -> ir.Value:
-    return emitter.build(DynamicGatherOp, table, at, element=element_of(table.type), axis=0)
+    return emitter.build(qnn.DynamicGatherOp, table, at, element=element_of(table.type), axis=0)
 
 
 @imports("GATHER_ND")
 def _gather_nd(operator: Operator) -> Building:
     """The last dimension of the indices names an element of the leading dimensions of the data."""
-    data, positions = operands(operator, 2)
-    same_content(data, operator.outputs[0])
-    check_index_type(positions, "indices")
+    data, positions = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
+    checks.check_index_type(positions, "indices")
     require(len(positions.shape) >= 1, "indices must have at least 1 dimension")
     depth = positions.shape[-1]
     require(1 <= depth <= len(data.shape), f"indices must name 1 to {len(data.shape)} dimensions, but got {depth}")
@@ -101,12 +90,12 @@ def joined(emitter: Emitter, positions: ir.Value, extents: Shape) -> ir.Value:
 @imports("REVERSE_SEQUENCE")
 def _reverse_sequence(operator: Operator) -> Building:
     """The first elements of each sequence, as many as its length, in reverse order."""
-    axes = read_options(operator, tflite.ReverseSequenceOptions, lambda o: (o.SeqDim(), o.BatchDim()))
-    data, lengths = operands(operator, 2)
-    same_content(data, operator.outputs[0])
-    check_index_type(lengths, "lengths")
+    axes = operator.options("SeqDim", "BatchDim")
+    data, lengths = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
+    checks.check_index_type(lengths, "lengths")
     rank = len(data.shape)
-    time, batch = (axis_of([axis], rank) for axis in axes)
+    time, batch = (checks.axis_of([axis], rank) for axis in axes)
     require(time != batch, f"sequences and batch must be two dimensions, but got {time} and {batch}")
     sizes = data.shape[batch], data.shape[time]
     require(lengths.shape == sizes[:1], f"lengths must be {sizes[0]}, but got {list(lengths.shape)}")
@@ -139,10 +128,10 @@ def _transposed(emitter: Emitter, value: ir.Value, order: Sequence[int]) -> ir.V
 @imports("DYNAMIC_UPDATE_SLICE")
 def _dynamic_update_slice(operator: Operator) -> Building:
     """The update over the data from an index on, which is cut so that all of it fits."""
-    data, update, starts = operands(operator, 3)
+    data, update, starts = checks.operands(operator, 3)
     for tensor in (data, update):
-        same_content(tensor, operator.outputs[0])
-    check_index_type(starts, "start indices")
+        checks.same_content(tensor, operator.outputs[0])
+    checks.check_index_type(starts, "start indices")
     rank = len(data.shape)
     fits = len(update.shape) == rank and all(u <= n for u, n in zip(update.shape, data.shape, strict=False))
     require(fits and starts.shape == (rank,), "update must fit into the data and have an index for each dimension")
@@ -159,7 +148,7 @@ def _dynamic_update_slice(operator: Operator) -> Building:
     rows = emitter.concatenate([first] * count, 0) if count > 1 else first
     parts = [_transposed(emitter, emitter.value(tensor), order) for tensor in (data, update)]
     at = _sum(emitter, rows, np.arange(count))
-    written = emitter.build(DynamicScatterOp, parts[0], at, parts[1], element=data.element)
+    written = emitter.build(qnn.DynamicScatterOp, parts[0], at, parts[1], element=data.element)
     return _transposed(emitter, written, [order.index(axis) for axis in range(rank)])
 
 
@@ -173,14 +162,14 @@ _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 @imports("GATHER")
 def _gather(operator: Operator) -> Building:
     """The dimension `axis` makes way for those of the indices."""
-    axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
-    data, positions = operands(operator, 2)
-    same_content(data, operator.outputs[0])
-    dimension = axis_of([axis], len(data.shape))
+    axis, dims = operator.options("Axis", "BatchDims")
+    data, positions = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
+    dimension = checks.axis_of([axis], len(data.shape))
     if positions.data is None or dims:
         return (yield from gather_at_run_time(data, positions, dimension, dims))
     check_indices(math.prod(positions.shape), operator.budget)
-    indices = integers(positions, "indices", MAX_INDICES)
+    indices = checks.integers(positions, "indices", MAX_INDICES)
     extent = data.shape[dimension]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
@@ -200,10 +189,10 @@ def _along(data: Tensor, positions: Sequence[Sequence[int]]) -> Building:
 
 @imports("MIRROR_PAD")
 def _mirror_pad(operator: Operator) -> Building:
-    mode: int = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
+    mode: int = operator.option("Mode")
     require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
-    data, paddings = operands(operator, 2)
-    same_content(data, operator.outputs[0])
+    data, paddings = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     sides = zip(data.shape, low, high, strict=True)
@@ -212,26 +201,26 @@ def _mirror_pad(operator: Operator) -> Building:
 
 @imports("TILE")
 def _tile(operator: Operator) -> Building:
-    data, multiples = operands(operator, 2)
-    counts, rank = integers(multiples, "multiples"), len(data.shape)
+    data, multiples = checks.operands(operator, 2)
+    counts, rank = checks.integers(multiples, "multiples"), len(data.shape)
     holds = len(counts) == rank and min(counts, default=1) >= 1
     require(holds, f"multiples must be {rank} integers of at least 1, but got {list(counts)}")
-    same_content(data, operator.outputs[0])
+    checks.same_content(data, operator.outputs[0])
     pairs = list(zip(counts, data.shape, strict=True))
     split = tuple(entry for _, extent in pairs for entry in (1, extent))
     repeated = tuple(entry for pair in pairs for entry in pair)
     emitter = yield
     parts = emitter.reshape(emitter.value(data), split)
-    spread = emitter.build(BroadcastOp, parts, element=data.element, shape=repeated)
+    spread = emitter.build(qnn.BroadcastOp, parts, element=data.element, shape=repeated)
     return emitter.reshape(spread, tuple(count * extent for count, extent in pairs))
 
 
 @imports("REVERSE_V2")
 def _reverse(operator: Operator) -> Building:
-    data, axes = operands(operator, 2)
+    data, axes = checks.operands(operator, 2)
     # The kernel copies elements whatever they stand for: converters give both sides scales of their own.
-    same_type(operator, data)
-    reversed_ones = {axis_of([axis], len(data.shape)) for axis in integers(axes, "axis")}
+    checks.same_type(operator, data)
+    reversed_ones = {checks.axis_of([axis], len(data.shape)) for axis in checks.integers(axes, "axis")}
     for axis in reversed_ones:
         check_indices(data.shape[axis], operator.budget)
     ranges = [range(extent) for extent in data.shape]
@@ -240,16 +229,16 @@ def _reverse(operator: Operator) -> Building:
 
 @imports("BROADCAST_TO")
 def _broadcast_to(operator: Operator) -> Emission:
-    data, extents = operands(operator, 2)
-    same_content(data, operator.outputs[0])
-    shape = integers(extents, "shape")
-    return built(BroadcastOp, data, element=data.element, shape=shape)
+    data, extents = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
+    shape = checks.integers(extents, "shape")
+    return built(qnn.BroadcastOp, data, element=data.element, shape=shape)
 
 
 @imports("DEPTH_TO_SPACE")
 def _depth_to_space(operator: Operator) -> Emission:
     """Channels are numbered [row, column, channel]."""
-    size = read_options(operator, tflite.DepthToSpaceOptions, lambda options: options.BlockSize())
+    size = operator.option("BlockSize")
     data, (batch, height, width, channels) = _image(operator)
     fits = size >= 1 and channels % (size * size) == 0
     require(fits, f"channels must be a multiple of the square of block size {size}, but got {channels}")
@@ -260,7 +249,7 @@ def _depth_to_space(operator: Operator) -> Emission:
 @imports("SPACE_TO_DEPTH")
 def _space_to_depth(operator: Operator) -> Emission:
     """Channels are numbered [row, column, channel]."""
-    size = read_options(operator, tflite.SpaceToDepthOptions, lambda options: options.BlockSize())
+    size = operator.option("BlockSize")
     data, (batch, height, width, channels) = _image(operator)
     fits = size >= 1 and height % size == width % size == 0
     require(fits, f"height and width must be multiples of block size {size}, but got {height} and {width}")
@@ -270,8 +259,8 @@ def _space_to_depth(operator: Operator) -> Emission:
 
 
 def _image(operator: Operator) -> tuple[Tensor, Shape]:
-    (data,) = operands(operator, 1)
-    same_content(data, operator.outputs[0])
+    (data,) = checks.operands(operator, 1)
+    checks.same_content(data, operator.outputs[0])
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     return data, data.shape
 
@@ -295,7 +284,7 @@ _SEGMENTS = {
 
 
 def _check_reduced(operator: Operator, data: Tensor) -> None:
-    same_type(operator, data)
+    checks.same_type(operator, data)
     require(data.element in _SUMMED_TYPES, f"input must be {', '.join(_SUMMED_TYPES)}, but got {data.element}")
 
 
@@ -310,12 +299,12 @@ def _filled(emitter: Emitter, reduction: ScatterReduction, element: str, shape: 
 @imports_integers("SCATTER_ND")
 def _scatter_nd(operator: Operator) -> Building:
     """Zeros to which each update adds at the elements that its index names."""
-    positions, updates, wanted = operands(operator, 3)
+    positions, updates, wanted = checks.operands(operator, 3)
     output = operator.outputs[0]
     _check_reduced(operator, updates)
-    check_index_type(positions, "indices")
+    checks.check_index_type(positions, "indices")
     require(len(positions.shape) >= 1, "indices must have at least 1 dimension")
-    require(integers(wanted, "shape") == output.shape, f"shape must be {list(output.shape)}")
+    require(checks.integers(wanted, "shape") == output.shape, f"shape must be {list(output.shape)}")
     depth = positions.shape[-1]
     require(1 <= depth <= len(output.shape), f"indices must name 1 to {len(output.shape)} dimensions, but got {depth}")
     leading, row = output.shape[:depth], output.shape[depth:]
@@ -327,16 +316,16 @@ def _scatter_nd(operator: Operator) -> Building:
     table = _filled(emitter, ScatterReduction.ADD, output.element, (math.prod(leading), *row))
     added = emitter.reshape(emitter.value(updates), (count, *row))
     how = {"element": output.element, "reduction": ScatterReduction.ADD}
-    return emitter.reshape(emitter.build(DynamicScatterOp, table, at, added, **how), output.shape)
+    return emitter.reshape(emitter.build(qnn.DynamicScatterOp, table, at, added, **how), output.shape)
 
 
 @imports(*_SEGMENTS)
 def _segments(operator: Operator) -> Building:
     """The rows of each segment, reduced in their order."""
-    data, segments, *_ = operands(operator, 2, 3)
+    data, segments, *_ = checks.operands(operator, 2, 3)
     output = operator.outputs[0]
     _check_reduced(operator, data)
-    check_index_type(segments, "segment ids")
+    checks.check_index_type(segments, "segment ids")
     rank = len(segments.shape)
     ranks = f"segment ids must be {list(data.shape[:1])}, but got {list(segments.shape)}"
     require(rank == 1 and segments.shape == data.shape[:1], ranks)
@@ -348,7 +337,7 @@ def _segments(operator: Operator) -> Building:
     emitter = yield
     table = _filled(emitter, reduction, output.element, output.shape)
     operands_ = table, emitter.value(segments), emitter.value(data)
-    return emitter.build(DynamicScatterOp, *operands_, element=output.element, reduction=reduction)
+    return emitter.build(qnn.DynamicScatterOp, *operands_, element=output.element, reduction=reduction)
 
 
 # SPARSE_TO_DENSE: elements written to where their indices say, a default elsewhere.
@@ -357,13 +346,13 @@ def _segments(operator: Operator) -> Building:
 @imports_integers("SPARSE_TO_DENSE")
 def _sparse_to_dense(operator: Operator) -> Building:
     """LiteRT fails at an index outside of its dimension; here it names another element of the result."""
-    positions, extents, values, default = operands(operator, 4)
+    positions, extents, values, default = checks.operands(operator, 4)
     output = operator.outputs[0]
-    check_index_type(positions, "indices")
-    shape = integers(extents, "output shape")
+    checks.check_index_type(positions, "indices")
+    shape = checks.integers(extents, "output shape")
     require(shape == output.shape, f"output must be {list(shape)}, but got {list(output.shape)}")
     for tensor in (values, default):
-        same_content(tensor, output)
+        checks.same_content(tensor, output)
     require(math.prod(default.shape) == 1, f"default must have 1 element, but got {math.prod(default.shape)}")
     rows = (*positions.shape, 1, 1)[:2] if len(positions.shape) < 2 else positions.shape
     count, depth = rows
@@ -374,7 +363,7 @@ def _sparse_to_dense(operator: Operator) -> Building:
     at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), shape)
     table = emitter.broadcast(emitter.reshape(emitter.value(default), (1,)), (math.prod(shape),))
     written = emitter.broadcast(emitter.reshape(emitter.value(values), (given,)), (count,))
-    return emitter.reshape(emitter.build(DynamicScatterOp, table, at, written, element=output.element), shape)
+    return emitter.reshape(emitter.build(qnn.DynamicScatterOp, table, at, written, element=output.element), shape)
 
 
 # EMBEDDING_LOOKUP: rows of a table by their indices, as they are or as the numbers that i8 rows stand for.
@@ -382,14 +371,14 @@ def _sparse_to_dense(operator: Operator) -> Building:
 
 @imports("EMBEDDING_LOOKUP")
 def _embedding_lookup(operator: Operator) -> Building:
-    positions, table = operands(operator, 2)
+    positions, table = checks.operands(operator, 2)
     output = operator.outputs[0]
-    check_index_type(positions, "indices")
+    checks.check_index_type(positions, "indices")
     require(len(positions.shape) == 1, f"indices must have 1 dimension, but got {len(positions.shape)}")
     require(len(table.shape) >= 2, f"table must have at least 2 dimensions, but got {len(table.shape)}")
     is_hybrid = (table.element, output.element) == ("i8", "f32")
     if not is_hybrid:
-        same_content(table, output)
+        checks.same_content(table, output)
         emitter = yield
         return _rows_at(emitter, emitter.value(table), emitter.value(positions))
     checks.check_scales(table, "table")
@@ -397,7 +386,7 @@ def _embedding_lookup(operator: Operator) -> Building:
     require(not is_by_row or table.axis == 0, f"scales of the table must lie along axis 0, but got {table.axis}")
 
     # The kernel takes no zero point into account.
-    rows = constant(table, "table").reshape(table.shape[0], -1)
+    rows = checks.constant(table, "table").reshape(table.shape[0], -1)
     scales = np.broadcast_to(np.array(table.scales, np.float32)[:, np.newaxis], (len(rows), 1))
     packed = required(
         pack_weights(rows, scales, None, rows.shape[1]),

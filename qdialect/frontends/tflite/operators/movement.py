@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import accumulate
 
 import numpy as np
-import tflite
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import FloatRounding, Scaling, encode_table, round_f32, scale_factors, table_values
-from qdialect.dialect import ConcatOp, LutOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
-from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
+from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.slices import MAX_INDICES, Slice, check_indices, framed, spaced, take_slices
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
-from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # RESHAPE, SQUEEZE, EXPAND_DIMS, TRANSPOSE, PAD and PADV2: the quantized values stay what they are.
@@ -33,7 +35,7 @@ def _reshape(operator: Operator) -> Emission:
     target = operator.outputs[0].shape
     found, wanted = math.prod(target), math.prod(data.shape)
     require(found == wanted, f"output must have {wanted} elements, but got {found}")
-    return built(ReshapeOp, data, element=data.element, shape=target)
+    return built(qnn.ReshapeOp, data, element=data.element, shape=target)
 
 
 @imports("TRANSPOSE")
@@ -176,7 +178,7 @@ def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tens
     scale, point, count = output.scale, output.zero_point, len(values)
     inputs = {"input_scales": [scale] * count, "input_zero_points": [point] * count}
     how = {**inputs, "output_scale": scale, "output_zero_point": point}
-    return emitter.build(ConcatOp, *values, element=output.element, axis=axis, **how)
+    return emitter.build(qnn.ConcatOp, *values, element=output.element, axis=axis, **how)
 
 
 def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
@@ -189,7 +191,7 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
     scaled = table_values(np.uint8).astype(np.float32) * ratio + shift
     values = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
     table = encode_table(np.clip(values, 0, 255), np.uint8)
-    return emitter.build(LutOp, value, element=output.element, table=table, **mapping(part, output))
+    return emitter.build(qnn.LutOp, value, element=output.element, table=table, **mapping(part, output))
 
 
 # PACK: tensors side by side along a new dimension.
@@ -197,12 +199,12 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
 
 @imports("PACK")
 def _pack(operator: Operator) -> Building:
-    count, axis = read_options(operator, tflite.PackOptions, lambda options: (options.ValuesCount(), options.Axis()))
+    count, axis = operator.options("ValuesCount", "Axis")
     parts = checks.operands(operator, 1, max(1, len(operator.inputs)))
     require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
     output = operator.outputs[0]
     shape = parts[0].shape
-    dimension = axis_of([axis], len(shape) + 1)
+    dimension = checks.axis_of([axis], len(shape) + 1)
     for part in parts:
         checks.same_content(part, output)
         require(part.shape == shape, f"inputs must have the shape {list(shape)}, but got {list(part.shape)}")
@@ -211,3 +213,313 @@ def _pack(operator: Operator) -> Building:
     values = [emitter.reshape(emitter.value(part), layer) for part in parts]
     is_bytes = output.element in checks.EIGHT_BIT
     return joined(emitter, values, dimension, output) if is_bytes else emitter.concatenate(values, dimension)
+
+
+@imports("SPLIT")
+def _split(operator: Operator) -> Building:
+    count = operator.option("NumSplits")
+    axis, data = checks.operands_of_many(operator, 2)
+    dimension = checks.axis_of(checks.integers(axis, "axis"), len(data.shape))
+    require(count == len(operator.outputs), f"must have {count} outputs, but got {len(operator.outputs)}")
+    extent = data.shape[dimension]
+    require(extent % count == 0, f"extent must be a multiple of {count}, but got {extent}")
+    return _parts(operator, data, dimension, [extent // count] * count)
+
+
+@imports("SPLIT_V")
+def _split_v(operator: Operator) -> Building:
+    """One size may be -1: whatever the others leave."""
+    data, sizes, axis = checks.operands_of_many(operator, 3)
+    check_indices(math.prod(sizes.shape), operator.budget)
+    dimension, given = (
+        checks.axis_of(checks.integers(axis, "axis"), len(data.shape)),
+        list(checks.integers(sizes, "sizes", MAX_INDICES)),
+    )
+    require(len(given) == len(operator.outputs), f"must have {len(given)} outputs, but got {len(operator.outputs)}")
+    extent = data.shape[dimension]
+    if given.count(-1) == 1:
+        given[given.index(-1)] = extent - sum(given) - 1
+    holds = min(given) >= 1 and sum(given) == extent
+    require(holds, f"sizes must be at least 1 and add up to {extent}, but got {given}")
+    return _parts(operator, data, dimension, given)
+
+
+def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int], *, keeps_axis: bool = True) -> Building:
+    """A slice along `axis` for each output, of the lengths `extents`."""
+    for output in operator.outputs:
+        checks.same_content(data, output)
+    starts = list(accumulate(extents[:-1], initial=0))
+    emitter = yield
+    values: list[ir.Value] = []
+    for output, start, extent in zip(operator.outputs, starts, extents, strict=True):
+        emitter.enter(output.name)
+        slices = [Slice(start, 1, extent) if i == axis else Slice(0, 1, n) for i, n in enumerate(data.shape)]
+        shape = tuple(one.count for i, one in enumerate(slices) if keeps_axis or i != axis)
+        values.append(emitter.reshape(take_slices(emitter, emitter.value(data), slices), shape))
+    return values
+
+
+def _selection(operator: Operator, data: Tensor, slices: Sequence[Slice], shape: Shape) -> Emission:
+    checks.same_content(data, operator.outputs[0])
+    return lambda emitter: emitter.reshape(take_slices(emitter, emitter.value(data), slices), shape)
+
+
+@imports("SLICE")
+def _slice(operator: Operator) -> Emission:
+    """A size of -1 reaches to the end."""
+    data, begin, size = checks.operands(operator, 3)
+    firsts, counts, rank = checks.integers(begin, "begin"), checks.integers(size, "size"), len(data.shape)
+    require(len(firsts) == len(counts) == rank, f"begin and size must have {rank} entries")
+    slices: list[Slice] = []
+    for first, count, extent in zip(firsts, counts, data.shape, strict=True):
+        taken = extent - first if count == -1 else count
+        holds = 0 <= first < extent and 1 <= taken <= extent - first
+        require(holds, f"slice must lie in {extent} elements and not be empty, but takes {count} from {first} on")
+        slices.append(Slice(first, 1, taken))
+    return _selection(operator, data, slices, tuple(one.count for one in slices))
+
+
+@imports("STRIDED_SLICE")
+def _strided_slice(operator: Operator) -> Emission:
+    data, begin, end, strides = checks.operands(operator, 4)
+    begins, ends, steps = (
+        checks.integers(begin, "begin"),
+        checks.integers(end, "end"),
+        checks.integers(strides, "strides"),
+    )
+    selection = select(operator, data.shape, begins, ends, steps)
+    return _selection(operator, data, selection.slices, selection.shape)
+
+
+@imports("UNPACK")
+def _unpack(operator: Operator) -> Building:
+    number, axis = operator.options("Num", "Axis")
+    (data,) = checks.operands_of_many(operator, 1)
+    dimension, count = checks.axis_of([axis], len(data.shape)), len(operator.outputs)
+    require(data.shape[dimension] == number, f"extent along axis must be {number}, but got {data.shape[dimension]}")
+    require(count == number, f"must have {number} outputs, but got {count}")
+    return _parts(operator, data, dimension, [1] * number, keeps_axis=False)
+
+
+# The part that STRIDED_SLICE takes: begins, ends and strides under five masks, as one index for each dimension.
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Bit i speaks of entry i: it has no begin or end, stands for all dimensions left, is new, or goes away."""
+
+    begin: int
+    end: int
+    ellipsis: int
+    new_axis: int
+    shrink: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A slice of every dimension, and the shape of the result."""
+
+    slices: tuple[Slice, ...]
+    shape: Shape
+
+
+def masks_of(operator: Operator) -> Masks:
+    """The options of a STRIDED_SLICE node; `offset`, which makes ends relative to begins, is refused."""
+    require(not operator.option("Offset"), "ends relative to begins are not supported")
+    return Masks(*operator.options("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask"))
+
+
+class _Kind(Enum):
+    """The kind of an entry."""
+
+    SLICE = 0
+    NEW = 1
+    REST = 2
+
+
+def select(
+    operator: Operator, shape: Shape, begins: Sequence[int], ends: Sequence[int], strides: Sequence[int]
+) -> Selection:
+    """Resolve the entries against `shape` as NumPy's basic indexing does (tf.strided_slice).
+
+    Raises `UnsupportedError` where they do not fit.
+    """
+    masks = masks_of(operator)
+    counts = {len(begins), len(ends), len(strides)}
+    require(len(counts) == 1, f"begin, end and strides must have as many entries, but got {sorted(counts)}")
+    kinds = [_kind(i, masks) for i in range(len(begins))]
+    if _Kind.REST not in kinds:
+        kinds.append(_Kind.REST)
+    require(kinds.count(_Kind.REST) == 1, f"ellipsis must stand at most once, but got {kinds.count(_Kind.REST)}")
+    left = len(shape) - kinds.count(_Kind.SLICE)
+    require(left >= 0, f"entries must index at most {len(shape)} dimensions, but got {kinds.count(_Kind.SLICE)}")
+    slices: list[Slice] = []
+    result: list[int] = []
+    for i, kind in enumerate(kinds):
+        if kind is _Kind.NEW:
+            result.append(1)
+            continue
+        if kind is _Kind.REST:
+            require(left > 0 or i == len(begins), "ellipsis must stand for a dimension, as LiteRT takes one for it")
+            found = [Slice(0, 1, extent) for extent in shape[len(slices) : len(slices) + left]]
+        else:
+            found = [_slice_of(shape[len(slices)], begins[i], ends[i], strides[i], i, masks)]
+        check_indices(sum(one.count for one in found if one.step < 0), operator.budget)
+        slices += found
+        result += [one.count for one in found if not one.is_shrunk]
+    return Selection(tuple(slices), tuple(result))
+
+
+def _kind(position: int, masks: Masks) -> _Kind:
+    if masks.ellipsis >> position & 1:
+        return _Kind.REST
+    return _Kind.NEW if masks.new_axis >> position & 1 else _Kind.SLICE
+
+
+def _slice_of(extent: int, begin: int, end: int, step: int, position: int, masks: Masks) -> Slice:
+    require(step != 0, "stride must not be 0")
+    if masks.shrink >> position & 1:
+        holds = -extent <= begin < extent
+        require(holds, f"begin must be in [-{extent}, {extent}), but got {begin}")
+        return Slice(begin % extent, 1, 1, is_shrunk=True)
+    first = None if masks.begin >> position & 1 else begin
+    last = None if masks.end >> position & 1 else end
+    taken = range(extent)[slice(first, last, step)]
+    require(len(taken) >= 1, f"result must not be empty, but takes [{begin}, {end}) of {extent}")
+    return Slice(taken.start, step, len(taken))
+
+
+# FILL, ZEROS_LIKE and RANGE: numbers that the model's shapes and constants give.
+
+_ZERO_TYPES = ("f32", "i8", "i16", "i32", "i64", "i1")
+_RANGES = ("f32", "i32", "i64")
+
+
+@imports("FILL")
+def _fill(operator: Operator) -> Emission:
+    """One element repeated; its number is known when the network runs."""
+    extents, value = checks.operands(operator, 2)
+    checks.same_content(value, operator.outputs[0])
+    shape = checks.integers(extents, "dimensions")
+    require(min(shape, default=1) >= 1, f"dimensions must be at least 1, but got {list(shape)}")
+    found = math.prod(value.shape)
+    require(found == 1, f"value must have 1 element, but got {found}")
+    return lambda emitter: emitter.broadcast(emitter.reshape(emitter.value(value), (1,) * len(shape)), shape)
+
+
+@imports("ZEROS_LIKE")
+def _zeros(operator: Operator) -> Emission:
+    (data,) = checks.operands(operator, 1)
+    checks.same_type(operator, data)
+    require(data.element in _ZERO_TYPES, f"input must be {', '.join(_ZERO_TYPES)}, but got {data.element}")
+    zero = np.zeros((), NUMPY_DTYPES[data.element])
+    return lambda emitter: emitter.constant(np.broadcast_to(zero, data.shape))
+
+
+@imports("RANGE")
+def _range(operator: Operator) -> Building:
+    """``start + i * delta`` in the type of the numbers, as the kernel adds them up."""
+    numbers = checks.operands(operator, 3)
+    element = operator.outputs[0].element
+    require(element in _RANGES, f"output must be {', '.join(_RANGES)}, but got {element}")
+    checks.same_type(operator, *numbers)
+    parts = [checks.constant(tensor, what) for tensor, what in zip(numbers, ("start", "limit", "delta"), strict=True)]
+    require(all(part.size == 1 for part in parts), "start, limit and delta must have 1 element each")
+    start, limit, delta = (part.reshape(()).item() for part in parts)
+    count = _count(start, limit, delta)
+    operator.budget.spend_constant((count,), 8)
+    steps = np.full(count, delta, NUMPY_DTYPES[element])
+    steps[0] = start
+    emitter = yield
+    return emitter.constant(np.add.accumulate(steps, dtype=steps.dtype))
+
+
+def _count(start: float, limit: float, delta: float) -> int:
+    ends = f"delta must lead from {start} to {limit}, but got {delta}"
+    require(delta != 0 and all(map(math.isfinite, (start, limit, delta))), ends)
+    count = math.ceil((limit - start) / delta)
+    require(count >= 1, ends)
+    return count
+
+
+# MATRIX_DIAG and MATRIX_SET_DIAG: elements on the diagonal of matrices.
+
+_DIAGONAL_TYPES = ("f32", "i8", "i16", "i32", "i64")
+
+
+@imports("MATRIX_DIAG")
+def _diagonal(operator: Operator) -> Emission:
+    """Zeros elsewhere, whatever these stand for."""
+    (data,), output = checks.operands(operator, 1), operator.outputs[0]
+    _check_diagonal(operator, data.shape, (*data.shape, *data.shape[-1:]))
+    checks.same_type(operator, data)
+    return lambda emitter: _spread_diagonal(emitter, emitter.value(data), output.shape)
+
+
+@imports("MATRIX_SET_DIAG")
+def _set_diagonal(operator: Operator) -> Building:
+    data, diagonal = checks.operands(operator, 2)
+    shape = data.shape
+    require(len(shape) >= 2, f"input must have at least 2 dimensions, but got {len(shape)}")
+    wanted = (*shape[:-2], min(shape[-2:]))
+    require(diagonal.shape == wanted, f"diagonal must be {list(wanted)}, but got {list(diagonal.shape)}")
+    _check_diagonal(operator, diagonal.shape, shape)
+    checks.same_type(operator, data, diagonal)
+    mask = np.eye(*shape[-2:], dtype=np.bool_)
+    emitter = yield
+    on = _spread_diagonal(emitter, emitter.value(diagonal), shape)
+    chosen = emitter.broadcast(emitter.constant(mask), shape)
+    return Arithmetic(emitter).select(chosen, on, emitter.value(data))
+
+
+def _check_diagonal(operator: Operator, diagonal: Shape, shape: Shape) -> None:
+    output = operator.outputs[0]
+    require(len(diagonal) >= 1, "diagonal must have at least 1 dimension")
+    require(output.element in _DIAGONAL_TYPES, f"output must be {', '.join(_DIAGONAL_TYPES)}, but got {output.element}")
+    require(output.shape == shape, f"output must be {list(shape)}, but got {list(output.shape)}")
+
+
+def _spread_diagonal(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    """The elements [..., K] on the diagonals of zeros [..., M, N]: they lie N + 1 apart."""
+    *outer, rows, columns = shape
+    count = shape_of(value.type)[-1]
+    apart = spaced(emitter, emitter.reshape(value, (math.prod(outer), count)), (1, columns + 1))
+    missing = rows * columns - count * (columns + 1)
+    return emitter.reshape(framed(emitter, apart, (0, 0), (0, missing)), shape)
+
+
+# ONE_HOT: a number where an index stands, another elsewhere.
+
+_ONE_HOT_TYPES = ("f32", "i8", "i32", "i64", "i1")
+_MAX_DEPTH = 1 << 20
+
+
+@imports("ONE_HOT")
+def _one_hot(operator: Operator) -> Building:
+    """An index outside of the new dimension has no number of its own there; the kernel reads 32 bits of each."""
+    axis = operator.option("Axis")
+    positions, depth, on, off = checks.operands(operator, 4)
+    checks.check_index_type(positions, "indices")
+    depths, element = checks.integers(depth, "depth"), operator.outputs[0].element
+    holds = len(depths) == 1 and 1 <= depths[0] <= _MAX_DEPTH
+    require(holds, f"depth must be in [1, {_MAX_DEPTH}], but got {list(depths)}")
+    require(element in _ONE_HOT_TYPES, f"output must be {', '.join(_ONE_HOT_TYPES)}, but got {element}")
+    numbers = [_number(one, what, element) for one, what in ((on, "on value"), (off, "off value"))]
+    rank = len(positions.shape)
+    along = rank if axis == -1 else checks.axis_of([axis], rank + 1)
+    split = (*positions.shape[:along], 1, *positions.shape[along:])
+    shape = (*positions.shape[:along], depths[0], *positions.shape[along:])
+    index = np.arange(depths[0], dtype=np.int32).reshape(-1, *[1] * (rank - along))
+    emitter = yield
+    s = Arithmetic(emitter)
+    spread = emitter.broadcast(emitter.reshape(s.resize(emitter.value(positions), "i32"), split), shape)
+    known = emitter.broadcast(emitter.constant(index), shape)
+    chosen, other = (emitter.constant(np.broadcast_to(n, shape)) for n in numbers)
+    return s.select(s.compare("eq", spread, known), chosen, other)
+
+
+def _number(tensor: Tensor, what: str, element: str) -> np.ndarray[tuple[()], np.dtype[np.generic]]:
+    require(tensor.element == element, f"{what} must be {element}, but got {tensor.element}")
+    entries = checks.constant(tensor, what)
+    require(entries.size == 1, f"{what} must have 1 entry, but got {entries.size}")
+    return entries.reshape(())

@@ -16,13 +16,11 @@ from qdialect.arithmetic.profiles import TFLITE
 from qdialect.frontends.building.checks import axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
-from qdialect.frontends.planning.reduction import order_key, top_k
+from qdialect.frontends.planning.reduction import order_key, reduced_shape, top_k
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks, registry
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
-from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # Sums, means and extremes over axes.
@@ -35,7 +33,7 @@ _BOUNDS = {"max": ("gt", -_LARGEST), "min": ("lt", _LARGEST)}
 
 def reduction_of(operator: Operator) -> tuple[Tensor, Axes, bool]:
     """What is reduced, over which axes, distinct and ascending, and whether they stay as extents of 1."""
-    keep_dims = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
+    keep_dims = operator.option("KeepDims")
     data, axes = checks.operands(operator, 2)
     rank = len(data.shape)
     listed = checks.integers(axes, "axes")
@@ -167,7 +165,7 @@ def _product_of_words(operator: Operator) -> registry.Building:
 
 def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Building:
     """Every factor is a number over the root of the output's scale, so that the whole has that scale at the end."""
-    _, axes, _ = reduction_of(operator)
+    _, axes, keep_dims = reduction_of(operator)
     ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
     count = math.prod(map(len, ranges))
     require(count <= _MAX_FACTORS, f"product must have at most {_MAX_FACTORS} factors, but got {count}")
@@ -184,7 +182,7 @@ def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Build
         first = _scaled(s, s.op("arith.muli", first, other), factor)
     result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
     narrow = s.resize(clamped(s, result, checks.quantized_range(output)), output.element)
-    return emitter.reshape(narrow, output.shape)
+    return emitter.reshape(narrow, reduced_shape(data.shape, axes, keep_dims))
 
 
 def _scaled(s: Arithmetic, value: ir.Value, factor: tuple[int, int]) -> ir.Value:
@@ -213,16 +211,13 @@ def _arg(operator: Operator) -> registry.Emission:
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
     # The option decides, not the type of the tensor.
-    if operator.kind == "ARG_MAX":
-        kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
-    else:
-        kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
+    kind = operator.option("OutputType")
     wanted = required(
         {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind),
         f"output type must be i32 or i64, but got {kind}",
     )
     require(output.element == wanted, f"output must be {wanted}, but got {output.element}")
-    axis = axis_of(checks.integers(axes, "axis"), len(data.shape))
+    axis = checks.axis_of(checks.integers(axes, "axis"), len(data.shape))
     if data.element not in checks.EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
     return registry.built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
@@ -252,12 +247,12 @@ _SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
 
 @registry.imports("CUMSUM")
 def _cumsum(operator: Operator) -> registry.Emission:
-    is_exclusive, is_reverse = read_options(operator, tflite.CumsumOptions, lambda o: (o.Exclusive(), o.Reverse()))
+    is_exclusive, is_reverse = operator.options("Exclusive", "Reverse")
     data, axis = checks.operands(operator, 2)
     require(data.element in _SUMMED, f"input must be {', '.join(_SUMMED)}, but got {data.element}")
     checks.same_content(data, operator.outputs[0])
     how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
-    along = axis_of(checks.integers(axis, "axis"), len(data.shape))
+    along = checks.axis_of(checks.integers(axis, "axis"), len(data.shape))
     return registry.built(qnn.CumSumOp, data, element=data.element, axis=along, **how)
 
 

@@ -11,9 +11,9 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect import ClipOp, QnnOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.frontends.building.checks import Budget, UnsupportedError, require
+from qdialect.frontends.building.checks import Budget, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import check_delegated
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
@@ -227,7 +227,7 @@ def supported_operators() -> tuple[str, ...]:
 # The operators that are left to LiteRT, each with the reason that its message gives.
 
 UNNAMED = "the schema does not name it"
-_STATE = "it keeps a state between calls"
+_REWRITTEN, _STATE = "converters write it as other operators", "it keeps a state between calls"
 _REASONS: dict[str, tuple[str, ...]] = {
     _STATE: (
         *("ASSIGN_VARIABLE", "CALL_ONCE", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_LOOKUP"),
@@ -249,19 +249,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "it chooses a subgraph when the network runs": ("CALL", "IF", "STABLEHLO_WHILE", "WHILE"),
     "its composite has no decomposition that fits": ("STABLEHLO_COMPOSITE",),
     "its code is not part of the format": ("CUSTOM", "DELEGATE", "STABLEHLO_CUSTOM_CALL"),
-    "converters write it as other operators": (
-        *("ATAN2", "BUCKETIZE", "DENSIFY", "FAKE_QUANT", "LSTM", "REDUCE_WINDOW"),
-        *(
-            f"STABLEHLO_{name}"
-            for name in (
-                *("ABS", "ADD", "AND", "BROADCAST_IN_DIM", "CBRT", "CLAMP", "COMPARE", "CONCATENATE", "CONVERT"),
-                *("CONVOLUTION", "COSINE", "DIVIDE", "DOT_GENERAL", "DYNAMIC_SLICE", "DYNAMIC_UPDATE_SLICE"),
-                *("EXPONENTIAL", "FLOOR", "GATHER", "IOTA", "LOG", "LOGISTIC", "MAXIMUM", "MINIMUM", "MULTIPLY"),
-                *("NEGATE", "OR", "PAD", "POWER", "REDUCE", "REDUCE_WINDOW", "REMAINDER", "RESHAPE", "RSQRT"),
-                *("SCATTER", "SELECT", "SHIFT_LEFT", "SLICE", "SORT", "SUBTRACT", "TANH", "TRANSPOSE"),
-            )
-        ),
-    ),
+    _REWRITTEN: (*("ATAN2", "BUCKETIZE", "DENSIFY", "FAKE_QUANT", "LSTM", "REDUCE_WINDOW"),),
     "its result must be known when the model is read": ("BROADCAST_ARGS", "RANK", "SHAPE"),
 }
 _REASON_OF = {kind: reason for reason, kinds in _REASONS.items() for kind in kinds}
@@ -270,7 +258,7 @@ _REASON_OF = {kind: reason for reason, kinds in _REASONS.items() for kind in kin
 def reason_of(kind: str) -> str:
     """Why an operator without a planner is refused."""
     name = kind.partition(":")[0]
-    return _REASON_OF.get(name, UNNAMED)
+    return _REASON_OF.get(name, _REWRITTEN if name.startswith("STABLEHLO_") else UNNAMED)
 
 
 def keeps_state(kind: str) -> bool:

@@ -1,34 +1,28 @@
-"""Plans functions of one quantized tensor, QUANTIZE, DEQUANTIZE and CAST; others of 16 bits are in i16_tables.py."""
+"""Plans functions of one quantized tensor, of 8 and 16 bits, QUANTIZE, DEQUANTIZE and CAST."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tflite
 
+from qdialect import arithmetic
 from qdialect import dialect as qnn
-from qdialect.arithmetic import Multiplier, QuantizedDtype, Table, activations, encode_table, hard_swish_bound
+from qdialect.arithmetic import activations
+from qdialect.arithmetic import tflite_tables as tables
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode, NanPolicy
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
-from qdialect.arithmetic.tflite_tables import (
-    tflite_abs_table,
-    tflite_gelu_table,
-    tflite_negate_table,
-    tflite_rsqrt_table,
-    tflite_sqrt_table,
-)
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
-from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
-from qdialect.frontends.tflite.operators.plain import unary
+from qdialect.frontends.tflite.operators.elementwise import unary
+from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, i16_lookup, looked_up, narrowed
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
@@ -39,7 +33,7 @@ _CLAMPS = {
     "RELU6": tflite.ActivationFunctionType.RELU6,
     "RELU_N1_TO_1": tflite.ActivationFunctionType.RELU_N1_TO_1,
 }
-_TABLES = {"ABS": tflite_abs_table, "SQRT": tflite_sqrt_table, "RSQRT": tflite_rsqrt_table}
+_TABLES = {"ABS": tables.tflite_abs_table, "SQRT": tables.tflite_sqrt_table, "RSQRT": tables.tflite_rsqrt_table}
 
 
 def _input_of(operator: Operator) -> Tensor:
@@ -62,15 +56,15 @@ def _unit_clamp(operator: Operator) -> Building:
 
 def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Building:
     """A rescale whose factor is evaluated in float32, and a clamp."""
-    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+    checks.check_rescale(data.scale, [1.0], output.scale, arithmetic.Multiplier.F32)
     emitter = yield
     zero_points = [data.zero_point]
     value = emitter.value(data)
-    rescaled = emitter.requantize(value, output, data.scale, Multiplier.F32, input_zero_points=zero_points)
+    rescaled = emitter.requantize(value, output, data.scale, arithmetic.Multiplier.F32, input_zero_points=zero_points)
     return emitter.clip(rescaled, bounds)
 
 
-def _tabulated(data: Tensor, output: Tensor, table: Table) -> Emission:
+def _tabulated(data: Tensor, output: Tensor, table: arithmetic.Table) -> Emission:
     return built(qnn.LutOp, data, element=output.element, table=table, **mapping(data, output))
 
 
@@ -80,9 +74,9 @@ def _integer_function(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     if operator.kind == "ABS":
-        checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+        checks.check_rescale(data.scale, [1.0], output.scale, arithmetic.Multiplier.F32)
     if operator.kind == "RSQRT":
-        checks.check_rescale(1.0, [1.0], math.sqrt(data.scale) * output.scale, Multiplier.F64)
+        checks.check_rescale(1.0, [1.0], math.sqrt(data.scale) * output.scale, arithmetic.Multiplier.F64)
     return _tabulated(data, output, _TABLES[operator.kind](_quantization(data), _quantization(output)))
 
 
@@ -92,18 +86,20 @@ def _negate(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     checks.check_parameters(output, data.scale, -data.zero_point)
-    return _tabulated(data, output, tflite_negate_table(np.int8))
+    return _tabulated(data, output, tables.tflite_negate_table(np.int8))
 
 
 @imports("GELU")
 def _gelu(operator: Operator) -> Emission:
-    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+    is_approximate = operator.option("Approximate")
     data, output = _input_of(operator), operator.outputs[0]
-    return _tabulated(data, output, tflite_gelu_table(is_approximate, _quantization(data), _quantization(output)))
+    return _tabulated(
+        data, output, tables.tflite_gelu_table(is_approximate, _quantization(data), _quantization(output))
+    )
 
 
-def _quantization(tensor: Tensor) -> QuantizedDtype:
-    return QuantizedDtype(tensor.scale, tensor.zero_point, NUMPY_DTYPES[tensor.element])
+def _quantization(tensor: Tensor) -> arithmetic.QuantizedDtype:
+    return arithmetic.QuantizedDtype(tensor.scale, tensor.zero_point, NUMPY_DTYPES[tensor.element])
 
 
 def _unary(operator: Operator, op_class: type[qnn.UnaryOp], attributes: Mapping[str, Any]) -> Emission:
@@ -138,7 +134,7 @@ def _elu(operator: Operator) -> Building:
     with np.errstate(all="ignore"):
         scaled = activations.elu(1.0)(numbers) * (1 / np.float32(output.scale)) + np.float32(output.zero_point)
     entries = np.rint(np.clip(scaled, *checks.quantized_range(output))).astype(np.int64)
-    return _tabulated(data, output, encode_table(entries, np.int8))(emitter)
+    return _tabulated(data, output, arithmetic.encode_table(entries, np.int8))(emitter)
 
 
 @imports("EXP", "LOG")
@@ -152,7 +148,7 @@ def _table_function(operator: Operator) -> Emission:
 @imports("HARD_SWISH")
 def _hard_swish(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
-    minimum = hard_swish_bound(data.scale)
+    minimum = arithmetic.hard_swish_bound(data.scale)
     require(output.scale > minimum, f"output scale must be greater than {minimum}, but got {output.scale}")
     # Words are shifted right by 15 bits at most.
     maximum = minimum * 2.0**16
@@ -162,10 +158,10 @@ def _hard_swish(operator: Operator) -> Emission:
 
 @imports("LEAKY_RELU")
 def _leaky_relu(operator: Operator) -> Emission:
-    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    alpha = operator.option("Alpha")
     data, output = _input_of(operator), operator.outputs[0]
-    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
-    checks.check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
+    checks.check_rescale(data.scale, [1.0], output.scale, arithmetic.Multiplier.F32)
+    checks.check_rescale(data.scale, [alpha], output.scale, arithmetic.Multiplier.F32)
     return _unary(operator, qnn.LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.TFLITE})
 
 
@@ -202,7 +198,7 @@ def _abs_i16(operator: Operator) -> Building:
 @imports_i16("LEAKY_RELU")
 def _leaky_relu_i16(operator: Operator) -> Building:
     """Two factors, both evaluated in float32; that of a negative slope is taken without its sign."""
-    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    alpha = operator.option("Alpha")
     data, output = checks.one_input(operator)
     positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
     product = float(np.float32(data.scale) * np.float32(abs(alpha)))
@@ -236,6 +232,90 @@ def _sqrt_i16(operator: Operator) -> Building:
         return s.convert("arith.fptosi", quotient, "i32")
 
     return _of_i32(operator, checks.quantized_range(output), build)
+
+
+# Functions of 16-bit tensors that the kernels read from tables, with straight lines between the entries.
+
+_FIRST, _LAST = -(2**15), 2**15 - 1
+_OUTPUT_SCALE = 2.0**-15
+
+
+def _interpolated(data: Tensor, output: Tensor, function: tables.Function) -> Building:
+    """By a table in float32; a sum that does not fit wraps around, as the kernel's does."""
+    lines = tables.lines_of(tables.table_of(function, data.scale, output.scale, 0, np.float32))
+    emitter = yield
+    s = Arithmetic(emitter)
+    return s.resize(i16_lookup(emitter, s.resize(emitter.value(data), "i32"), lines), "i16")
+
+
+_I16_FUNCTIONS: dict[str, Callable[[float], tables.Function]] = {
+    "EXP": lambda _: activations.exp,
+    "LOG": lambda scale: lambda x: np.where(x <= 0, np.float32(_FIRST) * np.float32(scale), activations.log(x)),
+    "RSQRT": lambda scale: lambda x: np.where(x <= 0, np.float32(_LAST) * np.float32(scale), activations.rsqrt(x)),
+}
+"""By the scale of the output, of which the smallest quantized value stands for what has no logarithm.
+
+The largest one stands for the root of zero; the kernel fails for a negative number.
+"""
+
+
+@imports_i16(*_I16_FUNCTIONS)
+def _function_i16(operator: Operator) -> Building:
+    data, output = checks.one_input(operator)
+    return _interpolated(data, output, _I16_FUNCTIONS[operator.kind](output.scale))
+
+
+@imports_i16("GELU")
+def _gelu_i16(operator: Operator) -> Building:
+    is_approximate = operator.option("Approximate")
+    data, output = checks.one_input(operator)
+    return _interpolated(data, output, activations.tflite_gelu_tanh if is_approximate else _exact_gelu)
+
+
+def _exact_gelu(x: arithmetic.FloatArray) -> arithmetic.FloatArray:
+    complement = [math.erfc(float(v)) for v in x * np.float32(-math.sqrt(0.5))]
+    return np.float32(0.5) * x * np.array(complement, dtype=np.float32)
+
+
+@imports_i16("LOGISTIC", "TANH")
+def _sigmoid_i16(operator: Operator) -> Building:
+    """One half of the table serves both, as ``sigmoid(-x) = 1 - sigmoid(x)``; ``tanh(x) = 2 * sigmoid(2 * x) - 1``."""
+    data, output = checks.one_input(operator)
+    require(output.scale == _OUTPUT_SCALE, f"output scale must be 2^-15, but got {output.scale}")
+    is_tanh = operator.kind == "TANH"
+    multiplier, scale_shift = _table_multiplier(data.scale, (-12, -11) if is_tanh else (-12,))
+    # Beyond the table of LOGISTIC 0x7FFF << 10 is what the kernel takes.
+    lines, shift = (tables.sigmoid_lines(8, 2**16 - 1), 8) if is_tanh else (tables.sigmoid_lines(9, 2 * _LAST), 10)
+    half = 1 << (shift - 1)
+    emitter = yield
+    s = Arithmetic(emitter)
+    x = _by_multiplier(s, s.resize(emitter.value(data), "i32"), multiplier, scale_shift)
+    found = looked_up(emitter, s.op("math.absi", x), lines)
+    found = s.op("arith.subi", found, 1 << 23) if is_tanh else found
+    below = s.op("arith.addi", s.op("arith.xori", found, -1), half if is_tanh else (1 << 25) + half)
+    chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, half), below)
+    return s.resize(s.op("arith.shrsi", chosen, shift), "i16")
+
+
+def _by_multiplier(s: Arithmetic, value: ir.Value, multiplier: int, shift: int) -> ir.Value:
+    """``value * multiplier / 2^shift``, ties up."""
+    product = s.op("arith.muli", value, multiplier)
+    return s.op("arith.shrsi", s.op("arith.addi", product, 1 << (shift - 1)), shift) if shift else product
+
+
+def _table_multiplier(scale: float, powers: Sequence[int]) -> tuple[int, int]:
+    """``scale / (1 / (3 * 4096))`` as a multiplier of 15 bits and a right shift, 31 at most (TFLite SigmoidPrepare).
+
+    A scale of 2 to one of `powers` needs no shift.
+    """
+    power = checks.log2_of(scale)
+    if power is not None and power in powers:
+        return 3 << (power + 12), 0
+    factor, shift = float(np.float32(scale)) * 4096.0 * 3.0, 0
+    while factor <= _LAST / 2.0 and shift <= 30:
+        factor, shift = factor * 2, shift + 1
+    require(factor < 2.0**16, f"input scale must be below 16/3, but got {scale}")
+    return int(factor), shift
 
 
 # QUANTIZE and DEQUANTIZE, of 8 and 16 bits.
@@ -272,10 +352,10 @@ def _quantize(operator: Operator) -> Building:
     is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
     require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
     (checks.per_tensor if is_i16 else checks.eight_bit)(data, "input")
-    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
+    checks.check_rescale(data.scale, [1.0], output.scale, arithmetic.Multiplier.F64)
     emitter = yield
     value, zero_points = emitter.value(data), [data.zero_point]
-    return emitter.requantize(value, output, data.scale, Multiplier.F64, input_zero_points=zero_points)
+    return emitter.requantize(value, output, data.scale, arithmetic.Multiplier.F64, input_zero_points=zero_points)
 
 
 @imports("DEQUANTIZE")

@@ -11,8 +11,15 @@ import numpy as np
 
 from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents
-from qdialect.frontends.torch.archive.members import Field, Members, shown
-from qdialect.frontends.torch.archive.weights import Weights, declared_extent, dtype_name, part_of
+from qdialect.frontends.torch.archive.members import (
+    Field,
+    Members,
+    Weights,
+    declared_extent,
+    dtype_name,
+    part_of,
+    shown,
+)
 from qdialect.frontends.torch.program.functionalization import check_apart, graph_of
 from qdialect.frontends.torch.program.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.program.pytorch_operators import defaults_of, element_of, is_check, schema_of

@@ -13,18 +13,8 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, check_indices
+from qdialect.frontends.planning import movement as moves
 from qdialect.frontends.planning.elementwise import element_type
-from qdialect.frontends.planning.movement import (
-    Broadcasting,
-    Gathering,
-    Moved,
-    Movement,
-    Reshaping,
-    Slicing,
-    Transposition,
-    move,
-    move_value,
-)
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.torch.operators.registry import Call, imports
@@ -32,12 +22,12 @@ from qdialect.frontends.torch.operators.tensors import RunTimeQuantized
 from qdialect.frontends.torch.program.model import Ref
 
 
-def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
+def moved(call: Call, tensor: Tensor, movement: moves.Movement) -> Tensor:
     """A tensor of the call, moved."""
     if not isinstance(tensor, RunTimeQuantized) or not tensor.parameters.is_of_tensor:
-        return move(call.plan, call.name, tensor, movement)
-    values = move_value(call.plan, call.name, tensor.values, movement, None)
-    source = None if tensor.source is None else Moved(movement.shape, tensor.source, movement)
+        return moves.move(call.plan, call.name, tensor, movement)
+    values = moves.move_value(call.plan, call.name, tensor.values, movement, None)
+    source = None if tensor.source is None else moves.Moved(movement.shape, tensor.source, movement)
     return replace(tensor, shape=movement.shape, name=call.name, values=values, source=source)
 
 
@@ -53,7 +43,7 @@ def _reshape(call: Call) -> Result:
 
 def _reshaped(call: Call, tensor: Tensor) -> Tensor:
     """To the shape that PyTorch found."""
-    return moved(call, tensor, Reshaping(call.node.outputs[0].shape))
+    return moved(call, tensor, moves.Reshaping(call.node.outputs[0].shape))
 
 
 def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
@@ -62,7 +52,7 @@ def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
 
 def transposed(call: Call, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
     """A tensor with its dimensions in another order."""
-    return moved(call, tensor, Transposition.of(tensor.shape, order))
+    return moved(call, tensor, moves.Transposition.of(tensor.shape, order))
 
 
 @imports("permute.default")
@@ -113,7 +103,7 @@ def part_of(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: i
         return Constant(np.zeros(shape, NUMPY_DTYPES[element_type(tensor)]))
     slices = [Slice(0, 1, whole) for whole in tensor.shape]
     slices[axis] = Slice(begin, step, size)
-    return moved(call, tensor, Slicing.of(slices))
+    return moved(call, tensor, moves.Slicing.of(slices))
 
 
 def _axis(call: Call, rank: int) -> int:
@@ -151,7 +141,7 @@ def _unbind(call: Call) -> Result:
     axis = _axis(call, len(tensor.shape))
     shape = tuple(extent for other, extent in enumerate(tensor.shape) if other != axis)
     parts = (part_of(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
-    return tuple(moved(call, part, Reshaping(shape)) for part in parts)
+    return tuple(moved(call, part, moves.Reshaping(shape)) for part in parts)
 
 
 @imports("expand.default")
@@ -162,7 +152,7 @@ def _expand(call: Call) -> Result:
     kept = {axis for axis in range(rank) if tensor.shape[axis] == shape[axis - rank]}
     holds = all(tensor.shape[axis] == 1 or axis in kept for axis in range(rank)) and rank <= len(shape)
     require(holds, f"input must broadcast to {list(shape)}, but has the shape {list(tensor.shape)}")
-    return moved(call, tensor, Broadcasting(shape))
+    return moved(call, tensor, moves.Broadcasting(shape))
 
 
 def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) -> Tensor:
@@ -171,7 +161,7 @@ def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) ->
     extent = tensor.shape[axis]
     holds = len(indices) >= 1 and all(-extent <= index < extent for index in indices)
     require(holds, f"indices must be in [-{extent}, {extent}), at least one")
-    return moved(call, tensor, Gathering.of(tensor.shape, axis, tuple(index % extent for index in indices)))
+    return moved(call, tensor, moves.Gathering.of(tensor.shape, axis, tuple(index % extent for index in indices)))
 
 
 @imports("as_strided.default")
@@ -184,8 +174,8 @@ def _strided(call: Call) -> Result:
     check_indices(math.prod(shape), call.plan.budget)
     distances = (np.arange(extent) * stride for extent, stride in zip(shape, strides, strict=True))
     indices = begin + sum(np.ix_(*distances), np.zeros(shape, np.int64))
-    flat = moved(call, tensor, Reshaping((math.prod(tensor.shape),)))
-    return moved(call, gathered(call, flat, 0, tuple(indices.ravel().tolist())), Reshaping(shape))
+    flat = moved(call, tensor, moves.Reshaping((math.prod(tensor.shape),)))
+    return moved(call, gathered(call, flat, 0, tuple(indices.ravel().tolist())), moves.Reshaping(shape))
 
 
 @imports("flip.default")

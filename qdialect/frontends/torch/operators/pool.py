@@ -15,20 +15,12 @@ from qdialect.dialect import MeanOp, RequantizeOp
 from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.slices import check_indices
 from qdialect.frontends.building.windows import Pool, Positions, Window, effective_kernel_extent
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows, window_sums
 from qdialect.frontends.planning.reduction import Reduced, keeps_ties, reduced_shape
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computation,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    limit,
-    quantize,
-)
 from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
@@ -85,7 +77,7 @@ def _padding(call: Call, kernel_extent: Shape, strides: Shape) -> tuple[Shape, S
 # Maxima of windows.
 
 
-def _data_of(call: Call) -> F32Tensor:
+def _data_of(call: Call) -> tensors.F32Tensor:
     """The argument ``self``, volumes, images or one image, which becomes a batch of one."""
     source = call.f32("self")
     rank = len(source.shape)
@@ -96,14 +88,14 @@ def _data_of(call: Call) -> F32Tensor:
     return source if rank == 4 else as_f32("self", moved(call, source, Reshaping((1, *source.shape))))
 
 
-def _like_input(call: Call, pooled: F32Tensor) -> F32Tensor:
+def _like_input(call: Call, pooled: tensors.F32Tensor) -> tensors.F32Tensor:
     """`pooled` for images, or for one image without its batch."""
     if len(call.tensor("self").shape) >= 4:
         return pooled
     return as_f32("self", moved(call, pooled, Reshaping(pooled.shape[1:])))
 
 
-def _window(call: Call, source: F32Tensor, *, dilated: bool) -> Window:
+def _window(call: Call, source: tensors.F32Tensor, *, dilated: bool) -> Window:
     """The window of a pool over `source`."""
     size = source.shape[2:]
     return window_of(call, size, call.integers("kernel_size", len(size)), dilated=dilated)
@@ -113,12 +105,12 @@ def _window(call: Call, source: F32Tensor, *, dilated: bool) -> Window:
 class _Largest(Largest):
     """In float32 too, where a NaN is the largest number of its windows."""
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         if self.may_be_nan(plan):
-            return quantize(plan, name, self.f32(plan, name), to)
+            return tensors.quantize(plan, name, self.f32(plan, name), to)
         return super()._quantized(plan, name, to)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
         pool = Pool.of(self.window, self.source.shape[2:], plan.budget)
         pool.check()
@@ -130,7 +122,7 @@ def _max_pool(call: Call) -> Result:
     source = _data_of(call)
     window = _window(call, source, dilated=True)
     shape = (*source.shape[:2], *window.output)
-    found: F32Tensor = _Largest(shape, source, window)
+    found: tensors.F32Tensor = _Largest(shape, source, window)
     if isinstance(source, Quantized) and source.is_eight_bit:
         found = source.with_values(largest(call.plan, call.name, source.values, window, shape))
     found = _like_input(call, found)
@@ -150,7 +142,7 @@ def _adaptive_max_pool(call: Call) -> Result:
         return Pool(size, positions).maxima(emitter, operands[0])
 
     shape = (*source.shape[:2], *output)
-    return (_like_input(call, Computation(shape, (source,), build, is_channels_last=True, name=call.name)),)
+    return (_like_input(call, tensors.Computation(shape, (source,), build, is_channels_last=True, name=call.name)),)
 
 
 def _divided(extent: int, count: int) -> Positions:
@@ -167,7 +159,7 @@ def _divided(extent: int, count: int) -> Positions:
 
 
 @dataclass(frozen=True, eq=False)
-class Average(F32Tensor):
+class Average(tensors.F32Tensor):
     """Means of windows: sums over `counts`, the number that each window is divided by, [..., OH, OW] or of one for all.
 
     Sums of quantized values are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same
@@ -175,7 +167,7 @@ class Average(F32Tensor):
     another.
     """
 
-    source: F32Tensor
+    source: tensors.F32Tensor
     window: Window
     counts: Array
 
@@ -184,9 +176,9 @@ class Average(F32Tensor):
         """The divisor of all windows."""
         return int(self.counts.flat[0])
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         source, share = self.source, 1 / self._count
-        if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in EIGHT_BIT:
+        if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in tensors.EIGHT_BIT:
             return super()._quantized(plan, name, to)
         lies_halfway = same_scale(source.scales[0], to.scale) and self._count % 2 == 0
         lies_halfway = lies_halfway or keeps_ties(source.scales[0], to.scale, self._count)
@@ -199,9 +191,9 @@ class Average(F32Tensor):
             how = {"output_zero_point": to.zero_point, "axis": 3, **scales, **PYTORCH.rescale}
             return emitter.build(RequantizeOp, sums, element=to.element, **how), True
 
-        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+        return tensors.limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
@@ -220,7 +212,7 @@ def _average_pool(call: Call) -> Result:
     return _averages(call, source, window, _counts_of_windows(call, source.shape[2:], window))
 
 
-def _averages(call: Call, source: F32Tensor, window: Window, counts: Array) -> F32Tensor:
+def _averages(call: Call, source: tensors.F32Tensor, window: Window, counts: Array) -> tensors.F32Tensor:
     if len(window.kernel) == 3:
         for i in range(2):
             check_indices(window.output[i] * window.kernel[i], call.plan.budget)
@@ -243,7 +235,7 @@ def _counts_of_windows(call: Call, size: Shape, window: Window) -> Array:
     return counts if np.any(counts != counts.flat[0]) else np.array(counts.flat[0])
 
 
-def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Reduced:
+def _mean(call: Call, source: tensors.F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Reduced:
     rank = len(source.shape)
     require(rank >= 1, "input must have at least 1 dimension, but got 0")
     shape = reduced_shape(source.shape, axes, keeps)

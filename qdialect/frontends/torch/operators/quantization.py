@@ -1,7 +1,8 @@
-"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, which quantize and dequantize."""
+"""Plans operators that quantize and dequantize, by tensor, channel or group, and products of packed weights."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,23 +10,20 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import NanPolicy, QuantParams, quantize_array
+from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
+from qdialect.arithmetic.choices import SumOrder
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scale, require
 from qdialect.frontends.planning import elementwise, tensors
-from qdialect.frontends.planning.block_weights import BlockQuantized
-from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.block_weights import BlockQuantized, block_product
+from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.torch.operators import tensors as torch_tensors
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.tensors import (
-    Quantized,
-    RunTimeParameters,
-    RunTimeScale,
-    dequantized,
-    quantized_at_run_time,
-)
 from qdialect.frontends.torch.program.model import Element, held_element
 from qdialect.frontends.torch.program.pytorch_operators import call_operator, torch_package
+from qdialect.ir._mlir import ir
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 # Bytes of an integer in which differences of quantized values do not wrap around.
@@ -77,7 +75,7 @@ def _parameters(call: Call) -> tensors.QuantizedTensorType:
 
 def run_time_parameters(
     call: Call, names: tuple[str, str] = ("scale", "zero_point"), *, rounds_last: bool
-) -> RunTimeParameters | None:
+) -> torch_tensors.RunTimeParameters | None:
     """Scale and zero point by their `names`, where one of them is known at run time alone."""
     found = [call.tensor(name) for name in names]
     if all(isinstance(one, tensors.Constant) for one in found):
@@ -85,13 +83,13 @@ def run_time_parameters(
     element = quantized_element(call, tensors.EIGHT_BIT)
     scale, point = (_parameter_value(call, one) for one in found)
     minimum, maximum = quantized_bounds(call, element)
-    in_float64 = rounds_last and isinstance(found[0], RunTimeScale)
-    return RunTimeParameters(scale, point, element, minimum, maximum, rounds_last, in_float64)
+    in_float64 = rounds_last and isinstance(found[0], torch_tensors.RunTimeScale)
+    return torch_tensors.RunTimeParameters(scale, point, element, minimum, maximum, rounds_last, in_float64)
 
 
 def _parameter_value(call: Call, tensor: tensors.Tensor) -> Value:
     """A scale in float32 or a zero point, which has integers or whole numbers in float32."""
-    if isinstance(tensor, RunTimeScale):
+    if isinstance(tensor, torch_tensors.RunTimeScale):
         return tensor.value
     if isinstance(tensor, tensors.Constant):
         array = tensor.array
@@ -109,7 +107,7 @@ def _quantize(call: Call) -> Result:
     """The QDQ group that ends here becomes one integer op where there is one."""
     parameters = run_time_parameters(call, rounds_last=False)
     if parameters is not None:
-        return quantized_at_run_time(call.plan, call.name, call.f32("input"), parameters)
+        return torch_tensors.quantized_at_run_time(call.plan, call.name, call.f32("input"), parameters)
     wide = elementwise.wide_scale_of(call.tensor("scale"))
     if wide is not None:
         element, point = quantized_element(call, tensors.EIGHT_BIT), whole_number_of(call, "zero_point")
@@ -124,7 +122,7 @@ def _dequantize(call: Call) -> Result:
     call.ignore("quant_min", "quant_max")
     at_run_time = run_time_parameters(call, rounds_last=False)
     if at_run_time is not None:
-        return dequantized(call.name, quantized_values(call), at_run_time)
+        return torch_tensors.dequantized(call.name, quantized_values(call), at_run_time)
     wide = elementwise.wide_scale_of(call.tensor("scale"))
     if wide is not None:
         return elementwise.plainly_dequantized(call, quantized_values(call), wide, whole_number_of(call, "zero_point"))
@@ -133,7 +131,7 @@ def _dequantize(call: Call) -> Result:
     # PyTorch rounds an integer to float32 before it subtracts.
     holds = parameters.zero_point == 0 or parameters.element != "i32"
     require(holds, f"zero point of i32 must be 0, but got {parameters.zero_point}")
-    return Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))
+    return torch_tensors.Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))
 
 
 def quantized_values(call: Call) -> Value:
@@ -199,7 +197,7 @@ def _dequantize_channels(call: Call) -> Result:
     scales, zero_points = channels.numbers
     if len(set(zero_points)) == 1 and len(set(scales)) == 1:
         scales, zero_points = scales[:1], zero_points[:1]
-    return Quantized(values.shape, values, scales, zero_points, channels.axis)
+    return torch_tensors.Quantized(values.shape, values, scales, zero_points, channels.axis)
 
 
 def _dequantized_by_floats(values: Value, channels: Channels) -> BlockQuantized:
@@ -284,7 +282,7 @@ def _of_tensor(call: Call) -> Result:
     return (found,) if "cachemask" in call.node.kind else found
 
 
-def _fake_quantized(call: Call) -> Quantized:
+def _fake_quantized(call: Call) -> torch_tensors.Quantized:
     call.ignore("grad_factor")
     scale = float(np.float32(number_of(call, "scale")))
     if "learnable" not in call.node.kind:
@@ -294,7 +292,7 @@ def _fake_quantized(call: Call) -> Quantized:
     return _of_whole(call, scale, int(np.clip(zero_point, minimum, maximum)))
 
 
-def _of_whole(call: Call, scale: float, zero_point: int) -> Quantized:
+def _of_whole(call: Call, scale: float, zero_point: int) -> torch_tensors.Quantized:
     element, minimum, maximum = _bounds(call)
     check_scale(scale, "scale")
     holds = minimum <= zero_point <= maximum
@@ -307,7 +305,7 @@ def _of_whole(call: Call, scale: float, zero_point: int) -> Quantized:
         values = tensors.known(call.name, to.quantize(call.constant("self")))
     else:
         values = f32.quantized(call.plan, call.name, to)
-    return Quantized(values.shape, values, (scale,), (zero_point,))
+    return torch_tensors.Quantized(values.shape, values, (scale,), (zero_point,))
 
 
 @imports("fake_quantize_per_channel_affine.default", "_fake_quantize_learnable_per_channel_affine.default")
@@ -325,7 +323,7 @@ def _of_channels(call: Call) -> Result:
     return (found,) if "cachemask" in call.node.kind else found
 
 
-def _of_constant(call: Call, channels: Channels) -> Quantized:
+def _of_constant(call: Call, channels: Channels) -> torch_tensors.Quantized:
     """PyTorch converts quotients to int64 before it limits them, which has no meaning for large ones."""
     element, minimum, maximum = _bounds(call)
     array, points = call.constant("self"), channels.zero_points
@@ -338,7 +336,7 @@ def _of_constant(call: Call, channels: Channels) -> Quantized:
     call.plan.budget.spend_constant(array.shape, 8)
     how = (_PROFILE.float_rounding, _PROFILE.scaling, _PROFILE.nan)
     values = quantize_array(array, channels.scales, points, channels.axis, NUMPY_DTYPES[element], *how)
-    return Quantized(
+    return torch_tensors.Quantized(
         array.shape, tensors.known(call.name, np.clip(values, minimum, maximum)), *channels.numbers, channels.axis
     )
 
@@ -370,3 +368,136 @@ def _parameters_of_range(call: Call) -> tuple[Array, Array]:
     names[call.reads("self")] = torch.zeros(shape)
     call_operator(call.node, lambda name: names[name], "cpu")
     return names[call.reads("scale")].numpy(), names[call.reads("zero_point")].numpy()
+
+
+# Weights in groups with scales of their own, as torchao has them, and PyTorch's products with packed weights.
+
+_MIDDLE = 8
+"""A packed weight of 4 bits is its number less this."""
+_ZERO = np.zeros(1, np.int64)
+_PLACES = 5
+"""Numbers of 4 bits whose sum, each times a power of 16 of its own, float32 holds."""
+
+
+@imports("torchao.dequantize_affine.default")
+def _dequantize_affine(call: Call) -> Result:
+    """``(q - z) * s`` of constant matrices in groups along one dimension, and of rows; others are decomposed."""
+    call.ignore("input_dtype", "quant_min", "quant_max")
+    block = call.dimensions("block_size")
+    if isinstance(source := call.tensor("input"), Value):
+        return _dequantized_rows(call, source, block)
+    values = call.constant("input")
+    require(values.ndim == len(block) == 2, "groups must be those of a matrix")
+    axis = 0 if block[1] == 1 else 1
+    require(block[1 - axis] == 1, "groups must lie along one dimension")
+    points = None if call.result("zero_point") is None else call.constant("zero_point")
+    return _in_groups(call, values, call.constant("scale"), points, axis, block[axis])
+
+
+def _dequantized_rows(call: Call, values: Value, block: Shape) -> torch_tensors.RunTimeQuantized:
+    *leading, extent = values.shape
+    require(block == (*(1,) * len(leading), extent), "a group must be a row where the input is known at run time")
+    has_points = call.result("zero_point") is not None
+    parts = [call.f32("scale").f32(call.plan, call.name)]
+    parts.append(
+        elementwise.value_of_tensor(call, call.tensor("zero_point"))
+        if has_points
+        else elementwise.constant_of(call, _ZERO)
+    )
+    scale, point = (_of_rows(call, part, (*leading, 1)) for part in parts)
+    return torch_tensors.dequantized(
+        call.name, values, torch_tensors.RunTimeParameters(scale, point, "i8", -128, 127, rounds_last=False)
+    )
+
+
+def _of_rows(call: Call, part: Value, shape: Shape) -> Value:
+    """One number for each row, or for all."""
+    count = math.prod(part.shape)
+    require(count in (1, math.prod(shape)), f"parameters must have {math.prod(shape)} entries, but got {count}")
+    if part.shape == shape or count == 1:
+        return part
+    return call.plan.compute(
+        call.name, shape, part.element, lambda emitter: (emitter.reshape(emitter.to_channels_first(part), shape), False)
+    )
+
+
+@imports("quantized_decomposed.dequantize_per_channel_group.default")
+def _dequantize_groups(call: Call) -> Result:
+    """As `_dequantize_affine`, of rows of a matrix in groups along its last dimension."""
+    call.ignore("quant_min", "quant_max")
+    values = call.constant("input")
+    require(values.ndim == 2, f"input must be a matrix, but has {values.ndim} dimensions")
+    points = None if call.result("zero_points") is None else call.constant("zero_points")
+    return _in_groups(call, values, call.constant("scales"), points, 1, call.integers("group_size", 1)[0])
+
+
+def _in_groups(call: Call, values: Array, scales: Array, points: Array | None, axis: int, size: int) -> BlockQuantized:
+    extent = values.shape[axis]
+    require(0 < size <= extent and extent % size == 0, f"groups of {size} must fill a dimension of {extent}")
+    shape = [extent // size if i == axis else other for i, other in enumerate(values.shape)]
+    count = int(np.prod(shape))
+    for what, array in (("scale", scales), ("zero point", scales if points is None else points)):
+        require(array.size == count, f"{what} must have {count} entries, but got {array.size}")
+    require(values.dtype.name in ("int8", "uint8"), f"input must be int8 or uint8, but got {values.dtype}")
+    require(scales.dtype == np.float32, f"scale must be float32, but got {scales.dtype}")
+    is_f32 = points is None or points.dtype.kind in "iu" or points.dtype == np.float32
+    require(is_f32, "zero point must be integers or float32")
+    zero = None if points is None else points.reshape(shape)
+    return BlockQuantized(values.shape, values, scales.reshape(shape), zero, axis, size, name=call.name)
+
+
+@imports("_weight_int8pack_mm.default")
+def _product_of_bytes(call: Call) -> Result:
+    """``(x W^T) * scales`` of weights of 8 bits, which are multiplied as whole numbers."""
+    weight, scales = call.constant("mat2"), call.constant("scales")
+    require(weight.dtype == np.int8, f"argument 'mat2' must be int8, but got {weight.dtype}")
+    require(scales.dtype == np.float32, f"argument 'scales' must be float32, but got {scales.dtype}")
+    packed = pack_weights(weight, scales.reshape(-1, 1), None, weight.shape[1])
+    assert packed is not None
+    return _multiplied(call.f32("self"), packed, order=SumOrder.SCALE_LAST)
+
+
+@imports("_weight_int4pack_mm_for_cpu.default")
+def _product_of_nibbles(call: Call) -> Result:
+    """``x W^T`` of weights ``(q - 8) * s + z`` in groups, which PyTorch packs as this machine's kernel reads them."""
+    packed, parameters = call.constant("mat2"), call.constant("qScaleAndZeros")
+    size, source = call.integers("qGroupSize", 1)[0], call.f32("self")
+    require(parameters.dtype == np.float32, f"scales and zeros must be float32, but got {parameters.dtype}")
+    depth = source.shape[-1]
+    fits = packed.ndim == 2 and parameters.shape == (-(-depth // size), len(packed), 2) and depth % size == 0
+    require(fits, f"scales and zeros must be those of {len(packed)} rows of {depth} weights in groups of {size}")
+    scales, zeros = (np.ascontiguousarray(parameters[..., i].T) for i in range(2))
+    with np.errstate(all="ignore"):
+        points = np.where(zeros == 0, np.float32(_MIDDLE), np.float32(_MIDDLE) - zeros / scales)
+    require(bool(np.isfinite(points).all()), "scales of groups with zeros must not be 0")
+    is_whole = bool((points == np.rint(points)).all() and (points >= 0).all() and (points < 2 * _MIDDLE).all())
+    integers = _unpacked(call, len(packed), depth, size)
+    weights = pack_weights(integers, scales, points.astype(np.uint8) if is_whole else points, size)
+    if weights is None:
+        raise UnsupportedError("zeros must be multiples of scales that float32 holds")
+    return _multiplied(source, weights)
+
+
+def _unpacked(call: Call, rows: int, depth: int, size: int) -> Array:
+    """Whole numbers of 4 bits, found by products with rows that have powers of 16 for a few weights each."""
+    torch = torch_package()
+    count = -(-depth // _PLACES)
+    call.plan.budget.spend_constant((count, max(depth, rows)), 4)
+    probes = np.zeros((count, count * _PLACES), np.float32)
+    powers = np.float32(2 * _MIDDLE) ** np.arange(_PLACES, dtype=np.float32)
+    for row in range(count):
+        probes[row, row * _PLACES : (row + 1) * _PLACES] = powers
+    probes = probes[:, :depth]
+    plain = np.stack([np.ones((depth // size, rows)), np.zeros((depth // size, rows))], 2).astype(np.float32)
+    names = {call.reads("self"): probes, call.reads("mat2"): call.constant("mat2"), call.reads("qScaleAndZeros"): plain}
+    found = call_operator(call.node, lambda name: torch.from_numpy(np.ascontiguousarray(names[name])), "cpu").numpy()
+    sums = np.rint(found + _MIDDLE * probes.sum(1, keepdims=True)).astype(np.int64)
+    digits = [(sums >> (4 * place)) & (2 * _MIDDLE - 1) for place in range(_PLACES)]
+    return np.stack(digits, 1).transpose(2, 0, 1).reshape(rows, -1)[:, :depth].astype(np.uint8)
+
+
+def _multiplied(source: tensors.F32Tensor, weights: PackedWeights, **how: Any) -> tensors.Computation:
+    def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
+        return block_product(emitter, operands[0], weights, **how)
+
+    return tensors.Computation((*source.shape[:-1], len(weights.weight)), (source,), build)
