@@ -133,13 +133,20 @@ def test_extremes_of_rows_pass_over_nan(kind: str) -> None:
     np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_casts_saturate(dtype: type[np.generic]) -> None:
-    numbers = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -2.7]
-    b, data = ModelWriter("cast"), np.array(numbers, np.float32)
-    x, y = b.tensor("x", data.shape, np.float32), b.tensor("y", data.shape, dtype)
-    b.operator(tflite.BuiltinOperator.CAST, [x], y, *named_options("CastOptions"))
-    check_both(b.finish([x], [y]), [data], "")
+NUMBERS = (np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_casts_to_all_types(dtype: type[np.generic]) -> None:
+    """Floats saturate, integers wrap around, and every number but 0 is true."""
+    floats = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -128.9, -0.0, 1e-40, 255.5]
+    numbers = np.array([0, 1, -1, 127, -129, 255, 300, 32768, -40000, 2**31, -(2**40) - 7])
+    b, data = ModelWriter("cast"), np.array(floats, np.float32) if dtype is np.float32 else numbers.astype(dtype)
+    x, targets = b.tensor("x", data.shape, dtype), [target for target in NUMBERS if target is not dtype]
+    results = [b.tensor(f"y{index}", data.shape, target) for index, target in enumerate(targets)]
+    for result in results:
+        b.operator(tflite.BuiltinOperator.CAST, [x], result, *named_options("CastOptions"))
+    check_both(b.finish([x], results), [data], "")
 
 
 @pytest.mark.parametrize(
@@ -271,9 +278,10 @@ def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_r
     """A model has LiteRT's numbers of both profiles, where nothing of XNNPACK's is `refused`."""
 
     def check(profile: str, fallback: Literal["framework", "none"]) -> None:
-        (wanted,) = frameworks.load_litert(content, 1, is_reference=profile == "tflite")(inputs)
-        found = np.asarray(qdialect.compile(content, profile=profile, fallback=fallback, cache=False)(*inputs))
-        assert_bits(found, wanted)
+        wanted = frameworks.load_litert(content, 1, is_reference=profile == "tflite")(inputs)
+        found = qdialect.compile(content, profile=profile, fallback=fallback, cache=False)(*inputs)
+        for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+            assert_bits(np.asarray(one), other)
 
     if knows_reference:
         check("tflite", "none")
