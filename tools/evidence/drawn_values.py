@@ -6,7 +6,7 @@ An exported program is right for its sample alone where PyTorch or the front end
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -28,7 +28,9 @@ def _shuffled(rng: np.random.Generator, x: Tensor) -> Tensor:
     return x.flatten()[torch.tensor(rng.permutation(x.numel()))].reshape(x.shape)
 
 
-_FLOATS: Mapping[str, Callable[[np.random.Generator, Tensor], Tensor]] = {
+Change = Callable[[np.random.Generator, Tensor], Tensor]
+"""Other numbers in place of a tensor's."""
+_FLOATS: dict[str, Change] = {
     "zeros": lambda _, x: torch.zeros_like(x),
     "zeros below": lambda _, x: -torch.zeros_like(x),
     "negative": lambda _, x: -x.abs(),
@@ -43,7 +45,7 @@ _FLOATS: Mapping[str, Callable[[np.random.Generator, Tensor], Tensor]] = {
     "special": lambda rng, x: _some(rng, x, *_SPECIALS),
     "shuffled": _shuffled,
 }
-_WHOLE: Mapping[str, Callable[[np.random.Generator, Tensor], Tensor]] = {
+_WHOLE: dict[str, Change] = {
     "shuffled": _shuffled,
     "least": lambda _, x: x.min().expand(x.shape),
     "largest": lambda _, x: x.max().expand(x.shape),
@@ -51,7 +53,7 @@ _WHOLE: Mapping[str, Callable[[np.random.Generator, Tensor], Tensor]] = {
     "negative": lambda _, x: -x,
     "zeros": lambda _, x: torch.zeros_like(x),
 }
-_CHOICES: Mapping[str, Callable[[np.random.Generator, Tensor], Tensor]] = {
+_CHOICES: dict[str, Change] = {
     "zeros": lambda _, x: torch.zeros_like(x),
     "ones": lambda _, x: torch.ones_like(x),
     "inverse": lambda _, x: ~x,
