@@ -36,7 +36,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 
 .PHONY: help setup demo bench record zoo test lint types names docs docs-check site explorer-pictures lit unit wheel-check release-check \
 	ray-check engines-check check-emulated evidence models fuzz fuzz-graphs fuzz-tflite fuzz-torch fuzz-programs \
-	fuzz-models fuzz-operators fuzz-files clean
+	fuzz-values fuzz-models fuzz-operators fuzz-files clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,7 +139,7 @@ check-emulated: $(INSTALLED) $(EMULATOR) ## Run kernels on emulated CPUs, those 
 evidence: $(INSTALLED) ## Compare operators with their frameworks, write docs/evidence (EVIDENCE_ARGS: sources, --check)
 	$(BIN)/python -m tools.evidence $(EVIDENCE_ARGS)
 
-fuzz-graphs fuzz-operators fuzz-tflite fuzz-torch fuzz-programs fuzz-models fuzz-files: $(INSTALLED) ## Campaigns from seeds, counted in docs/testing.md (N: how many seeds)
+fuzz-graphs fuzz-operators fuzz-tflite fuzz-torch fuzz-programs fuzz-values fuzz-models fuzz-files: $(INSTALLED) ## Campaigns from seeds, counted in docs/testing.md (N: how many seeds)
 	$(BIN)/python -m tools.evidence --campaign $(@:fuzz-%=%) --number $(N)
 	$(BIN)/python tools/gen_docs.py
 

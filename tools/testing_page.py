@@ -43,6 +43,8 @@ in a fault is kept in `build/campaigns`.
   most with scales that are powers of two, so that many numbers lie between two quantized values.
 - **programs**: PyTorch programs of all types, not quantized: indices, sorts, comparisons and scatters, numbers with
   NaN, infinities, -0 and subnormals among them, open extents that the call changes, and buffers that each call writes.
+- **values**: PyTorch's samples of its operators, exported as they are, then called with other numbers: zeros, equal
+  ones, halves, NaN, infinities, the ends of integers, other indices.
 - **models**: such graphs as ONNX Runtime's static and dynamic quantizers make of them.
 - **files**: files of every format with bits flipped, parts removed or repeated: each ends in an error of the project,
   or runs.

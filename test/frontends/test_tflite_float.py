@@ -419,11 +419,18 @@ def test_extremes_of_rows_pass_over_nan(kind: str) -> None:
     check_reference(kind, [Given(data), extents(1)], Result(data.shape[:1], np.float32), how)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_casts_saturate(dtype: type[np.generic]) -> None:
-    numbers = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -2.7]
-    data = np.array(numbers, np.float32)
-    check_both("CAST", [Given(data)], Result(data.shape, dtype), named_options("CastOptions"))
+NUMBERS = (np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_casts_to_all_types(dtype: type[np.generic]) -> None:
+    """Floats saturate, integers wrap around, and every number but 0 is true."""
+    floats = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -128.9, -0.0, 1e-40, 255.5]
+    numbers = np.array([0, 1, -1, 127, -129, 255, 300, 32768, -40000, 2**31, -(2**40) - 7])
+    data = np.array(floats, np.float32) if dtype is np.float32 else numbers.astype(dtype)
+    for target in NUMBERS:
+        if target is not dtype:
+            check_both("CAST", [Given(data)], Result(data.shape, target), named_options("CastOptions"))
 
 
 @pytest.mark.parametrize(

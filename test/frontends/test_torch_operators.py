@@ -466,6 +466,44 @@ def test_strides_of_tensors_that_are_not_contiguous_are_refused() -> None:
     assert "aten.as_strided: operand must be contiguous" in message
 
 
+def test_pixels_between_infinities() -> None:
+    """Each counts by its share; PyTorch's decompositions take the difference of neighbours, which is NaN."""
+    image, inf = drawn(1, 2, 3, 4, 5), float("inf")
+    image[0, 0, 1], image[0, 1, 2, 3], image[1, 2, :, 4], image[1, 0, 0, 0] = inf, -inf, inf, float("nan")
+
+    def resized(x: Tensor) -> list[Tensor]:
+        sizes = {"bilinear": (7, 9), "trilinear": (5, 2, 11), "linear": (8,)}
+        given = {"bilinear": x, "trilinear": x[None], "linear": x[0]}
+        forms = [(mode, aligned) for mode in sizes for aligned in (False, True)]
+        plain = [nnf.interpolate(given[mode], sizes[mode], mode=mode, align_corners=one) for mode, one in forms]
+        return [*plain, nnf.interpolate(x, scale_factor=(1.5, 0.4), mode="bilinear")]
+
+    check(resized, image)
+
+
+def test_pixels_at_coordinates_that_are_no_numbers() -> None:
+    """A NaN and an infinity are outside of the image, and shares of pixels are NaN; at the border they are inside."""
+    grid, inf, nan = drawn(6, 1, 8, 2, 2) * 1.3, float("inf"), float("nan")
+    grid[0, :4, 0, 0], grid[0, 2:6, 1, 1] = torch.tensor([nan, inf, -inf, 1e30]), torch.tensor([nan, inf, -inf, -1e9])
+
+    def sampled(image: Tensor, grid: Tensor) -> list[Tensor]:
+        forms = [(0, 0, False), (0, 1, True), (0, 2, False), (1, 0, True), (1, 1, False)]
+        return [torch.ops.aten.grid_sampler(image, grid, *form) for form in forms]
+
+    check(sampled, drawn(5, 1, 3, 5, 4), grid)
+
+
+def test_masked_indices_count_from_both_ends() -> None:
+    rows, columns = torch.tensor([[-1], [2], [-9], [7]]), torch.tensor([[0, -4, 3]])
+    mask = torch.tensor([[True, True, False]])
+
+    def taken(x: Tensor, *indices: Tensor) -> list[Tensor]:
+        operator = torch.ops.aten._unsafe_masked_index
+        return [operator(x, mask, indices, 5.0), operator(x, mask, [None, indices[1]], -1.0)]
+
+    check(taken, drawn(1, 4, 4), rows, columns)
+
+
 def test_losses_of_margins_are_those_of_the_kernels() -> None:
     """Which PyTorch's decompositions are not: of NaN, and of labels behind the first negative one."""
     values, inf, nan = drawn(3, 6, 5), float("inf"), float("nan")

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from qdialect import targets
-from tools.evidence import drawn_programs, drawn_tflite, drawn_torch
+from tools.evidence import drawn_programs, drawn_tflite, drawn_torch, drawn_values
 from tools.evidence.case import Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
 from tools.evidence.drawn_graph import InvalidNodeError
@@ -85,6 +85,10 @@ def outcome_of_program(seed: int) -> Outcome:
     return _outcome_of_case(drawn_programs.case, seed, may_be_open=False)
 
 
+def outcome_of_values(seed: int) -> Outcome:
+    return _outcome_of_case(drawn_values.case, seed, may_be_open=False)
+
+
 def outcome_of_model(seed: int) -> Outcome:
     return _outcome_of_case(quantized_case, seed)
 
@@ -95,6 +99,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], Outcome]] = {
     "tflite": outcome_of_tflite,
     "torch": outcome_of_torch,
     "programs": outcome_of_program,
+    "values": outcome_of_values,
     "models": outcome_of_model,
     "files": outcome_of_damage,
 }
@@ -105,6 +110,7 @@ CASES: Mapping[str, Callable[[int], Case]] = {
     "tflite": drawn_tflite.case,
     "torch": drawn_torch.case,
     "programs": drawn_programs.case,
+    "values": drawn_values.case,
     "models": quantized_case,
 }
 """The cases of the campaigns that have a model for each seed."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -36,9 +36,9 @@ class Key:
 class Case:
     """A model file, the inputs of a call, and what its framework gives for them.
 
-    The results are those of the last of so many `calls`. `steps` is how far quantized results may be, `limit` how far
-    f32 ones, as a part of the largest; `dims` the open extents of the first compilation; `profile` whose arithmetic is
-    asked for; `alternatives` what the framework gives in its other modes, which are as good.
+    `later` are the inputs and the results of the calls that follow. `steps` is how far quantized results may be,
+    `limit` how far f32 ones, as a part of the largest; `dims` the open extents of the first compilation; `profile`
+    whose arithmetic is asked for; `alternatives` what the framework gives in its other modes, which are as good.
     """
 
     suffix: str
@@ -49,7 +49,7 @@ class Case:
     profile: str = ""
     alternatives: tuple[tuple[Array, ...], ...] = ()
     limit: float = FLOAT_LIMIT
-    calls: int = 1
+    later: tuple[tuple[tuple[Array, ...], tuple[Array, ...]], ...] = ()
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
@@ -129,13 +129,20 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
     if variant.is_saved and len(executable.regions) == 1 and not by_framework:
         executable.save(path.with_suffix(".so"))
         executable = qdialect.load(path.with_suffix(".so"))
-    results = [executable(*case.inputs) for _ in range(case.calls)][-1]
-    found = results if isinstance(results, tuple) else (results,)
-    arrays = [np.asarray(one) for one in found]
-    outcome = min(compare_all(arrays, wanted, case.steps, case.limit) for wanted in (case.wanted, *case.alternatives))
+    calls = ((case.inputs, (case.wanted, *case.alternatives)), *((given, (wanted,)) for given, wanted in case.later))
+    outcome = worst(_outcome_of_call(executable, inputs, wanted, case) for inputs, wanted in calls)
     if by_framework and outcome.rank <= Rank.NEAR:
         return Outcome(Rank.FRAMEWORK)
     return outcome
+
+
+def _outcome_of_call(
+    executable: Callable[..., Any], inputs: Sequence[Array], wanted: Sequence[Sequence[Array]], case: Case
+) -> Outcome:
+    """The best beside any of the results that are `wanted`."""
+    results = executable(*inputs)
+    arrays = [np.asarray(one) for one in (results if isinstance(results, tuple) else (results,))]
+    return min(compare_all(arrays, one, case.steps, case.limit) for one in wanted)
 
 
 def _line(text: str) -> str:

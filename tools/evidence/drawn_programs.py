@@ -439,6 +439,5 @@ def _case(n: _Draw) -> Case:
     is_open = bool(n.rng.random() < 0.3) and not has_state
     other = [extent + n.whole(0, 3) for extent in shape] if is_open else shape
     called = tuple(n.tensor(letter, other, one.dtype) for letter, one in zip(letters, inputs, strict=True))
-    return case_of_module(
-        program, called if is_open else inputs, examples=inputs if is_open else None, calls=1 + 2 * has_state
-    )
+    later = (called, inputs) if has_state else ()
+    return case_of_module(program, called if is_open else inputs, examples=inputs if is_open else None, later=later)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import pickle
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -40,7 +41,7 @@ class TorchCases(Source):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return case_of_module(*_call(*_sampled(key)))
+                return case_of_module(*call_of(key))
         except Exception as error:
             raise InvalidCaseError(f"{type(error).__name__}: {error}") from error
 
@@ -53,7 +54,7 @@ class TorchCases(Source):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                calls = {key: _call(*_sampled(key)) for key in keys}
+                calls = {key: call_of(key) for key in keys}
                 calls = {key: one for key, one in calls.items() if _has_elements(*one)}
                 joint = _Calls([call for call, _ in calls.values()], [len(tensors) for _, tensors in calls.values()])
                 tensors = tuple(one for _, tensors in calls.values() for one in tensors)
@@ -98,15 +99,12 @@ class _Call(torch.nn.Module):
         return tuple(pytree.tree_leaves(self.operator(*arguments, **options)))
 
 
-def _sampled(key: Key) -> tuple[Any, torch.dtype, int]:
-    """The operator, the type and the number of the sample of a row."""
+def call_of(key: Key) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """The call of the sample of a row, and its tensors."""
     name, _, number = key.origin.rpartition("/")
-    return _operators()[name], getattr(torch, key.types), int(number)
-
-
-def _call(operator: Any, dtype: torch.dtype, number: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    samples = operator.sample_inputs("cpu", dtype, requires_grad=False)
-    sample = next((one for index, one in enumerate(samples) if index == number), None)
+    operator = _operators()[name]
+    samples = operator.sample_inputs("cpu", getattr(torch, key.types), requires_grad=False)
+    sample = next((one for index, one in enumerate(samples) if index == int(number)), None)
     if sample is None:
         raise InvalidCaseError("there are fewer samples")
     leaves, structure = pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
@@ -121,9 +119,9 @@ def case_of_module(
     tensors: tuple[torch.Tensor, ...],
     *,
     examples: tuple[torch.Tensor, ...] | None = None,
-    calls: int = 1,
+    later: Sequence[tuple[torch.Tensor, ...]] = (),
 ) -> Case:
-    """What eager PyTorch gives in the last of some `calls`, and the exported program.
+    """What eager PyTorch gives in a call and in those that follow, and the exported program.
 
     With `examples` it is exported for those, with all extents open that may be.  Raises `InvalidCaseError` where two
     runs differ, and where a program for the `examples` does not take the tensors.
@@ -131,17 +129,16 @@ def case_of_module(
     # Behind one name, as drawn programs take them.
     opened = examples and (tuple(dict.fromkeys(range(one.dim()), Dim.AUTO) for one in examples),)
     with torch.no_grad():
-        first, again = (_last(copy.deepcopy(module), tensors, calls) for _ in range(2))
+        first, again = (_results(copy.deepcopy(module), (tensors, *later)) for _ in range(2))
         given = tuple(one.clone() for one in examples or tensors)
         program = torch.export.export(module, given, strict=False, dynamic_shapes=opened)
         if examples is not None:
-            _last(program.module(), tensors, 1)
+            _results(program.module(), (tensors,))
     _check_known(program)
-    wanted = [_array(one) for one in first]
-    if not all(one.tobytes() == _array(other).tobytes() for one, other in zip(wanted, again, strict=True)):
+    if pickle.dumps(first) != pickle.dumps(again):
         raise InvalidCaseError("results differ from run to run")
-    inputs = tuple(_array(one) for one in tensors)
-    return Case(".pt2", _saved(program), inputs, tuple(wanted), calls=calls, dims=_dims(program, given))
+    (inputs, wanted), *others = first
+    return Case(".pt2", _saved(program), inputs, wanted, later=tuple(others), dims=_dims(program, given))
 
 
 def _dims(program: torch.export.ExportedProgram, given: Sequence[torch.Tensor]) -> Mapping[str, int]:
@@ -153,9 +150,13 @@ def _dims(program: torch.export.ExportedProgram, given: Sequence[torch.Tensor]) 
     return {name: size for name, size in found.items() if name.isidentifier()}
 
 
-def _last(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...], calls: int) -> list[Any]:
-    """The results of the last call."""
-    return [pytree.tree_leaves(module(*(one.clone() for one in tensors))) for _ in range(calls)][-1]
+def _results(
+    module: torch.nn.Module, calls: Sequence[tuple[torch.Tensor, ...]]
+) -> list[tuple[tuple[Array, ...], tuple[Array, ...]]]:
+    """What each call is given, and what it gives."""
+    found = ((call, pytree.tree_leaves(module(*(one.clone() for one in call)))) for call in calls)
+    # A result may be a buffer that the next call writes.
+    return [(tuple(map(_array, call)), tuple(_array(one).copy() for one in results)) for call, results in found]
 
 
 def _check_known(program: torch.export.ExportedProgram) -> None:

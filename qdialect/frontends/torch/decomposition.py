@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -193,6 +192,8 @@ def _grid_sampler(image: Any, grid: Any, mode: int, padding: int, align_corners:
 
 _BILINEAR, _NEAREST = 0, 1
 _ZEROS, _BORDER = 0, 1
+_OUTSIDE = -2.0
+"""A coordinate whose pixel is in no image, and neither is the next one."""
 
 
 def _coordinates(x: Any, extent: int, padding: int, *, align_corners: bool) -> Any:
@@ -216,13 +217,13 @@ def _coordinates(x: Any, extent: int, padding: int, *, align_corners: bool) -> A
     return torch.where(x > 0, x, 0.0).clamp(max=rounded(last))
 
 
-_SHORT_NAMES = {"torch.bfloat16": "bf16", "torch.float16": "f16"}
+_SHORT_NAMES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32"}
 
 
 def _pixels(image: Any, x: Any, y: Any, right: int = 0, below: int = 0) -> Any:
     """The pixels right of and below whole coordinates (batch, 1, height, width); 0 outside of the image."""
     torch = pytorch_operators.torch_package()
-    column, row = _in_16_bits(x, right), _in_16_bits(y, below)
+    column, row = _whole(x, right), _whole(y, below)
     height, width = image.shape[2:]
     is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     column, row = (torch.where(is_inside, one, 0) for one in (column, row))
@@ -231,11 +232,13 @@ def _pixels(image: Any, x: Any, y: Any, right: int = 0, below: int = 0) -> Any:
     return torch.where(is_inside, found, 0.0)
 
 
-def _in_16_bits(x: Any, more: int) -> Any:
-    """What PyTorch makes of a whole number: the lowest 16 of 32 bits, or 0 where those cannot hold it."""
+def _whole(x: Any, more: int) -> Any:
+    """As PyTorch has whole numbers: small ones by the lowest 16 of 32 bits, or as 0 where those cannot hold them."""
     torch = pytorch_operators.torch_package()
-    wide = x.float()
-    whole = torch.where(wide.abs() < 2.0**31, wide, 0.0).to(torch.int64)
+    wide, is_small = x.float(), x.dtype != torch.float32
+    whole = torch.where(wide.abs() < 2.0**31, wide, 0.0 if is_small else _OUTSIDE).to(torch.int64)
+    if not is_small:
+        return whole + more
     return ((whole + (_COUNTED + more)) & (2 * _COUNTED - 1)) - _COUNTED
 
 
@@ -274,6 +277,11 @@ def _attention(
     return (raised.to(query.dtype).float() @ value.float() / total).to(query.dtype)
 
 
+_RESIZING = tuple(f"aten.upsample_{how}.vec" for how in ("nearest1d", "nearest2d", "nearest3d"))
+_BLENDING = tuple(f"aten.upsample_{how}" for how in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d"))
+_INTERPOLATING = tuple(f"aten.upsample_{how}.vec" for how in ("linear1d", "bilinear2d", "trilinear3d"))
+
+
 # What kernels compute where the decomposition in PyTorch's own table computes something else.
 
 
@@ -309,7 +317,46 @@ def _multilabel_margin_loss(x: Any, target: Any, reduction: int) -> Any:
     return found, is_target.to(x.dtype).reshape(target.shape)
 
 
+def _plain_grid_sampler(image: Any, grid: Any, mode: int, padding: int, align_corners: bool) -> Any:
+    """A NaN among coordinates is one of the result, or the first pixel: PyTorch's decomposition gives 0 for it."""
+    if mode in (_BILINEAR, _NEAREST):
+        return _grid_sampler(image, grid, mode, padding, align_corners)
+    # Coordinates are computed once for all channels, as in PyTorch's own compiler.
+    plain: Any = import_module("torch._decomp.decompositions")
+    return plain._grid_sampler_2d(image, grid, mode, padding, align_corners, _expand_grid=image.shape[1] == 1)
+
+
+def _upsample_linear(x: Any, output_size: Any, align_corners: bool, scale_factors: Any) -> Any:
+    """Each neighbour by its share: PyTorch's decomposition takes their difference, which is NaN of two infinities."""
+    torch = pytorch_operators.torch_package()
+    extents, factors = x.shape[2:], scale_factors or (None,) * (x.dim() - 2)
+    sizes = output_size or [math.floor(n * factor) for n, factor in zip(extents, factors, strict=True)]
+    found = x.float()
+    for axis in reversed(range(len(extents))):
+        n, size, factor = extents[axis], sizes[axis], factors[axis]
+        places = torch.arange(size, device=x.device).float()
+        if align_corners:
+            places = places * ((n - 1) / (size - 1) if size > 1 else 0)
+        else:
+            places = ((places + 0.5) * (1 / factor if factor else n / size) - 0.5).clamp(min=0)
+        first = places.to(torch.int64)
+        share = (places - first).clamp(0, 1).view(-1, *(1,) * (len(extents) - 1 - axis))
+        second = (first + 1).clamp(max=n - 1)
+        found = found.index_select(axis + 2, first) * (1 - share) + found.index_select(axis + 2, second) * share
+    layout = import_module("torch._prims_common").suggest_memory_format(x)
+    return found.to(x.dtype).contiguous(memory_format=layout)
+
+
+def _unsafe_masked_index(x: Any, mask: Any, indices: Any, fill: Any) -> Any:
+    """An index below 0 counts from the end: PyTorch's decomposition takes it for 0."""
+    held = [index if index is None else index.clamp(-n, n - 1) for index, n in zip(indices, x.shape, strict=False)]
+    return x[tuple(slice(None) if index is None else index for index in held)].masked_fill(~mask, fill)
+
+
 _KERNELS: Mapping[str, Callable[..., Any]] = {
+    "aten._unsafe_masked_index.default": _unsafe_masked_index,
+    _GRID_SAMPLER: _plain_grid_sampler,
+    **dict.fromkeys(_INTERPOLATING, _upsample_linear),
     "aten.multi_margin_loss.default": _multi_margin_loss,
     "aten.multilabel_margin_loss_forward.default": _multilabel_margin_loss,
 }
@@ -359,11 +406,6 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
     )
 
 
-_RESIZING = tuple(f"aten.upsample_{how}.vec" for how in ("nearest1d", "nearest2d", "nearest3d"))
-_BLENDING = tuple(f"aten.upsample_{how}" for how in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d"))
-_INTERPOLATING = tuple(f"aten.upsample_{how}.vec" for how in ("linear1d", "bilinear2d", "trilinear3d"))
-
-
 def _with_whole_scales(node: Node, tensors: Mapping[str, Output]) -> Node:
     """PyTorch's kernels copy a dimension that keeps its extent, and twice for nearest elements of one that doubles.
 
@@ -388,10 +430,6 @@ def _traced(node: Node, names: tuple[str, ...], tensors: Mapping[str, Output], p
     table: Mapping[Any, Any] = import_module("torch._decomp").decomposition_table
     operator = pytorch_operators.operator_of(node.kind)
     own = {operator: table[operator]} if operator in table else {}
-    # Coordinates are computed once for all channels, as in PyTorch's own compiler.
-    plain = getattr(import_module("torch._decomp.decompositions"), "_grid_sampler_2d", None)
-    if node.kind == "aten.grid_sampler_2d.default" and examples[0].dtype == torch.float32 and plain is not None:
-        own = {operator: partial(plain, _expand_grid=examples[0].shape[1] == 1)}
     trace: Any = import_module("torch.fx.experimental.proxy_tensor").make_fx
 
     def call(*given: Any) -> Any:

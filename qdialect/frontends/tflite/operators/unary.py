@@ -15,9 +15,10 @@ from qdialect.arithmetic import activations
 from qdialect.arithmetic import tflite_tables as tables
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode, NanPolicy
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.planning.elementwise import on_bits
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
@@ -370,43 +371,40 @@ def _dequantize(operator: Operator) -> Emission:
 
 # CAST: the same number in another type, whatever it stands for; quantization plays no part.
 
-_QUANTIZED_TYPES = ("i8", "ui8", "i16", "i32")
-# Upstream's conversions between signless types.
-_CONVERSIONS = {
-    ("i64", "f32"): "arith.sitofp",
-    ("f32", "i32"): "arith.fptosi",
-    ("f32", "i64"): "arith.fptosi",
-    ("i32", "i64"): "arith.extsi",
-    ("i64", "i32"): "arith.trunci",
-    ("i1", "f32"): "arith.uitofp",
-    ("i1", "i32"): "arith.extui",
-    ("i1", "i64"): "arith.extui",
-}
+_INTEGERS = ("i1", "i8", "ui8", "i16", "i32", "i64")
 
 
 @imports("CAST")
 def _cast(operator: Operator) -> Building:
-    """Integers are f32 values as they are; an f32 value loses its fraction, and saturates."""
+    """Integers wrap around, an f32 value loses its fraction and saturates, and every number but 0 is true."""
     (data,) = checks.operands(operator, 1)
     source, target = data.element, operator.outputs[0].element
-    is_quantized = source in _QUANTIZED_TYPES and target == "f32"
-    known = source == target or is_quantized or (source, target) in _CONVERSIONS
-    require(
-        known, f"must go from integers to f32, from f32 to i32 or i64, or between these, but got {source}, {target}"
-    )
+    is_known = source == target or {source, target} <= {*_INTEGERS, "f32"}
+    require(is_known, f"must be from and to {', '.join(_INTEGERS)} or f32, but got {source}, {target}")
     emitter = yield
     value = emitter.value(data)
-    if is_quantized:
+    if source == target:
+        return value
+    if source in ("i8", "ui8", "i16", "i32") and target == "f32":
         return emitter.build(qnn.DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
-    if source == "f32" and target != source:
-        return _saturated(Arithmetic(emitter), value, target)
-    return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)
+    return on_bits(emitter, [value], target, lambda s, operands: _number(s, operands[0], target))
+
+
+def _number(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
+    """`x`, integers as their bits, as a number of another type."""
+    source = element_of(x.type)
+    if target == "i1":
+        return s.compare("ne", x, 0)
+    if target == "f32":
+        return s.convert("arith.uitofp" if source == "i1" else "arith.sitofp", x, target)
+    return _saturated(s, x, target) if source == "f32" else s.resize(x, target.removeprefix("u"))
 
 
 def _saturated(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
     """Rounded towards zero; NaN, and numbers above all integers, give the largest one, those below the smallest."""
-    limit = 2.0 ** (int(target[1:]) - 1)
-    is_inside = s.op("arith.andi", s.compare("ge", x, -limit), s.compare("lt", x, limit))
-    whole = s.convert("arith.fptosi", s.select(is_inside, x, 0.0), target)
-    low, high = (s.select(is_inside, whole, end) for end in (-int(limit), int(limit) - 1))
-    return s.select(s.compare("lt", x, 0.0), low, high)
+    limits = np.iinfo(NUMPY_DTYPES[target])
+    least, largest = int(limits.min), int(limits.max)
+    is_inside = s.op("arith.andi", s.compare("ge", x, float(least)), s.compare("lt", x, float(largest + 1)))
+    whole = s.convert("arith.fptosi", s.select(is_inside, x, 0.0), "i64" if target == "i64" else "i32")
+    low, high = (s.select(is_inside, whole, end) for end in (least, largest))
+    return s.resize(s.select(s.compare("lt", x, 0.0), low, high), target.removeprefix("u"))
