@@ -20,7 +20,7 @@ import numpy as np
 
 from qdialect.support.diagnostics import InputError, LoadError
 from qdialect.support.externals import ExternalCall
-from qdialect.support.interface import TENSOR, KernelCall, Port, Tail, tensor
+from qdialect.support.interface import TENSOR, KernelCall, Port, State, Tail, tensor
 
 # The description of the network.
 
@@ -79,6 +79,8 @@ class Network:
     """The calls of functions of other libraries, in order."""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     """The notes of the model's author in its file: texts by names."""
+    states: tuple[State, ...] = ()
+    """The outputs that a call reads as well, which keep their content from call to call."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -198,6 +200,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "versions": [_version_tree(version) for version in network.versions],
         "externals": [[call.title, call.target, call.symbol, call.location] for call in network.external_calls],
         **({"metadata": dict(network.metadata)} if network.metadata else {}),
+        **({"states": [[one.argument, one.output, one.start] for one in network.states]} if network.states else {}),
         **({"batch": [network.batch.rows, *network.batch.factors]} if network.batch else {}),
     }
 
@@ -226,7 +229,15 @@ def _network(tree: Mapping[str, Any]) -> Network:
     calls = tuple(ExternalCall(*map(_text, call)) for call in tree["externals"])
     batch = _batch(*tree["batch"], ports=(inputs, outputs)) if "batch" in tree else None
     metadata = {_text(name): _text(text) for name, text in tree.get("metadata", {}).items()}
-    return Network(_text(tree["name"]), inputs, outputs, _count(tree["threads"], 1), versions, batch, calls, metadata)
+    states = tuple(_state(*state, len(outputs)) for state in tree.get("states", ()))
+    threads = _count(tree["threads"], 1)
+    return Network(_text(tree["name"]), inputs, outputs, threads, versions, batch, calls, metadata, states)
+
+
+def _state(argument: int, output: int, start: int, outputs: int) -> State:
+    if _count(output) >= outputs:
+        raise ValueError(f"state must be one of {outputs} outputs, but is {output}")
+    return State(_count(argument), output, _count(start, -1))
 
 
 def _batch(rows: Sequence[int], *factors: Sequence[int], ports: tuple[Sequence[Port], Sequence[Port]]) -> Batch:

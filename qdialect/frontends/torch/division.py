@@ -55,7 +55,8 @@ class TorchDivision(PlannedDivision):
         self.judged.judge()
         nodes, held = live_nodes(graph.opened()), {name: graph.constants[name] for name in graph.written}
         writing = [node for node in nodes if is_in_place(node.kind) and node.title in self.judged.reasons]
-        self._changes = bool(writing) or any(held_element(array) in FLOAT8 for array in held.values())
+        is_narrow = any(held_element(array) in FLOAT8 for array in held.values())
+        self._changes = bool(writing or graph.entangled or is_narrow)
         """Whether the program changes memory that it reads again: then PyTorch runs it as a whole."""
         if self._changes:
             self.judged = TorchPlanner(graph, self.name)

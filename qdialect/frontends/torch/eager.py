@@ -17,7 +17,7 @@ import numpy as np
 from qdialect.frontends.building.checks import Array
 from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.functionalization import written_operand
-from qdialect.frontends.torch.program.model import FLOAT8, Element, Graph, Node, Ref
+from qdialect.frontends.torch.program.model import FLOAT8, Element, Graph, Node, Ref, in_own_memory
 from qdialect.support.diagnostics import ImportModelError, InputError
 
 Values = dict[str, Any]
@@ -64,7 +64,8 @@ def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
     for node in nodes:
         if written_operand(node) in inputs:
             raise ImportModelError(f"PyTorch must not run {node.title}: it writes to an input of the program")
-    held = {name: pytorch_operators.tensor_of(array).clone() for name, array in graph.constants.items()}
+    own = in_own_memory(graph.constants)
+    held = {name: pytorch_operators.tensor_of(array) for name, array in own.items()}
     steps, lock = _Steps(torch, nodes, may_write=True), Lock()
     count = len(outputs) - len(graph.written)
 
