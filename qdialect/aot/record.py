@@ -146,11 +146,12 @@ def target_titles(versions: Sequence[Version]) -> str:
 
 
 MAGIC = b"qdialect"
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Of the C interface. It grows where a caller that was compiled before would be wrong about it."""
 
-# magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
-_NETWORK = struct.Struct("<8s10IQ")
+# magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, state_count,
+# states, workspace_size
+_NETWORK = struct.Struct("<8s12IQ")
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, struct.error)
 """The exceptions that reading a damaged record may raise."""
 
@@ -160,11 +161,15 @@ def written(network: Network) -> bytes:
     ports = [*network.inputs, *network.outputs]
     tail = Tail(_NETWORK.size + TENSOR.size * len(ports))
     tensors = b"".join(tensor(port, tail, factor) for port, factor in zip(ports, network.factors, strict=True))
-    name, details = tail.text(network.name), tail.text(json.dumps(_tree(network), separators=(",", ":")))
+    name = tail.text(network.name)
     counts = len(network.inputs), len(network.outputs)
     starts = _NETWORK.size, _NETWORK.size + TENSOR.size * counts[0]
+    states = tail.add(struct.pack(f"<{len(network.states)}I", *(one.output for one in network.states)), alignment=4)
+    # What is read up to the end of the record.
+    details = tail.text(json.dumps(_tree(network), separators=(",", ":")))
     size = _NETWORK.size + len(tensors) + len(tail.content)
-    numbers = (ABI_VERSION, size, *counts, *starts, name, details, network.threads, len(network.versions))
+    lists = len(network.versions), len(network.states), states
+    numbers = (ABI_VERSION, size, *counts, *starts, name, details, network.threads, *lists)
     return _NETWORK.pack(MAGIC, *numbers, network.workspace_bytes) + tensors + bytes(tail.content)
 
 

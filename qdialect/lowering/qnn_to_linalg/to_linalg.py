@@ -113,7 +113,8 @@ def _program(
 def _start(program: Program, function: ir.Operation, argument: int) -> int:
     """Where the first content of a state stands among the constants; -1 for zeros."""
     found = lowered.start_of(function, argument)
-    return -1 if found is None or not found.tobytes().strip(b"\0") else program.constant(found.view(np.uint8)).offset
+    bits = None if found is None else np.ascontiguousarray(found).reshape(-1).view(np.uint8)
+    return -1 if bits is None or not bits.any() else program.constant(bits).offset
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:
