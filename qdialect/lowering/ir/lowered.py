@@ -167,11 +167,12 @@ STATE, START = "qnn.state", "qnn.start"
 def results_of_states(function: ir.Operation) -> dict[int, int]:
     """The arguments that are states, by number, and their results; raises `CompileError` where one cannot be."""
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    found = {
-        index: ir.IntegerAttr(own[STATE]).value
-        for index, own in enumerate(_attributes(function, "arg"))
-        if STATE in own
-    }
+    given = enumerate(_attributes(function, "arg"))
+    states = {index: own[STATE] for index, own in given if STATE in own}
+    for index, own in states.items():
+        if not isinstance(own, ir.IntegerAttr):
+            raise error_at(function.location, f"{STATE} of argument {index} must be an integer, but got {own}")
+    found = {index: ir.IntegerAttr(own).value for index, own in states.items()}
     for index, result in found.items():
         fits = 0 <= result < len(type_.results) and type_.results[result] == type_.inputs[index]
         if not fits or list(found.values()).count(result) > 1:
