@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from c_programs import EXAMPLES, HERE, STRICT, arrays_of_c, build_c, compiled, ran, tool
 from drawn_graphs import random_inputs
-from drawn_networks import DIVISIBLE, NETWORKS, tiled
+from drawn_networks import DIVISIBLE, NETWORKS, STATES, tiled
 
 import qdialect
 from qdialect import targets
@@ -42,19 +42,6 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, t
   return %2, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 """
-STATES = """
-func.func @main(%rows: tensor<8x16xf32> {qnn.name = "rows", qnn.state = 0 : i64},
-                %x: tensor<1x16xf32>, %i: tensor<1xi32>,
-                %n: tensor<2xi64> {qnn.name = "n", qnn.state = 2 : i64, qnn.start = dense<[5, 7]> : tensor<2xi64>})
-    -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<2xi64>) {
-  %0 = "qnn.dynamic_scatter"(%rows, %i, %x) {reduction = "none"}
-      : (tensor<8x16xf32>, tensor<1xi32>, tensor<1x16xf32>) -> tensor<8x16xf32>
-  %1 = math.exp %0 : tensor<8x16xf32>
-  %2 = arith.addi %n, %n : tensor<2xi64>
-  return %0, %1, %2 : tensor<8x16xf32>, tensor<8x16xf32>, tensor<2xi64>
-}
-"""
-"""Rows of which a call writes one, and numbers that it doubles."""
 TEXTS = {**NETWORKS, "floats": FLOATS, "pictures": PICTURES, "tiled": tiled()}
 
 
