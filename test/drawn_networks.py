@@ -169,6 +169,19 @@ func.func @main(%x: tensor<3x21xi8>) -> tensor<3x21xi8> {
 
 NETWORKS = {"convolution": CONVOLUTION, "depthwise": DEPTHWISE, "matmul": MATMUL, "softmax": SOFTMAX}
 
+STATES = """
+func.func @main(%rows: tensor<8x16xf32> {qnn.name = "rows", qnn.state = 0 : i64},
+                %x: tensor<1x16xf32>, %i: tensor<1xi32>,
+                %n: tensor<2xi64> {qnn.name = "n", qnn.state = 2 : i64, qnn.start = dense<[5, 7]> : tensor<2xi64>})
+    -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<2xi64>) {
+  %0 = "qnn.dynamic_scatter"(%rows, %i, %x) {reduction = "none"}
+      : (tensor<8x16xf32>, tensor<1xi32>, tensor<1x16xf32>) -> tensor<8x16xf32>
+  %1 = math.exp %0 : tensor<8x16xf32>
+  %2 = arith.addi %n, %n : tensor<2xi64>
+  return %0, %1, %2 : tensor<8x16xf32>, tensor<8x16xf32>, tensor<2xi64>
+}
+"""
+"""Rows of which a call writes one, and numbers that it doubles."""
 DIVISIBLE = CONVOLUTION.replace("1x6x6x", "1x31x16x")
 """A network that is worth dividing among threads."""
 

@@ -7,7 +7,7 @@
 
 /* What all networks share. */
 #ifndef QDIALECT_ABI_VERSION
-#define QDIALECT_ABI_VERSION 2
+#define QDIALECT_ABI_VERSION 3
 
 enum qdialect_dtype {
   QDIALECT_BOOL = 1,
@@ -63,6 +63,8 @@ typedef struct qdialect_network {
   uint32_t details;      /* offset of JSON for tools; its content may change in any release */
   uint32_t threads;
   uint32_t versions;
+  uint32_t state_count;
+  uint32_t states;       /* offset of state_count numbers, uint32_t: which of the outputs are states */
   uint64_t workspace_size;
 } qdialect_network;
 
@@ -81,7 +83,7 @@ static __inline const char *qdialect_name(const qdialect_network *network, const
 static __inline const int64_t *qdialect_shape(const qdialect_network *network, const qdialect_tensor *tensor) {
   return (const int64_t *)(const void *)((const char *)network + tensor->shape);
 }
-#elif QDIALECT_ABI_VERSION != 2
+#elif QDIALECT_ABI_VERSION != 3
 #error "all networks of a program must have the same QDIALECT_ABI_VERSION"
 #endif
 

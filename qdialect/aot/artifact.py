@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from qdialect.aot import entry_points, record
 from qdialect.aot.cpu_dispatch import symbol_part
-from qdialect.aot.entry_points import FUNCTIONS, Body
+from qdialect.aot.entry_points import FUNCTIONS, Body, start_symbol
 from qdialect.aot.object_file import object_file, shared_library
 from qdialect.aot.record import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
 from qdialect.ir._mlir import ir, llvm, walk
@@ -22,6 +23,7 @@ from qdialect.lowering.ir.lowered import TARGET, Lowered
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.support.diagnostics import CompileError, InputError
 from qdialect.support.externals import ExternalFunction
+from qdialect.support.interface import State
 from qdialect.support.log import tell
 from qdialect.targets import GENERIC, Target
 
@@ -85,7 +87,7 @@ def artifact_of(
     functions = first.external_functions()
     calls = tuple(function.call for function in functions)
     metadata = metadata_of(first.module)
-    network = Network(checked_name(name), inputs, outputs, threads, versions, batch, calls, metadata)
+    network = Network(checked_name(name), inputs, outputs, threads, versions, batch, calls, metadata, first.states)
     _check_external_calls(network)
     return Artifact(network, module_of(network, targets, lowered), functions)
 
@@ -141,6 +143,8 @@ def module_of(network: Network, targets: Sequence[Target], lowered: Sequence[Low
                 for target in targets
             ]
             builder.add_constant(f"{network.name}.record", np.frombuffer(record.written(network), np.uint8))
+            for state in network.states:
+                builder.add_start(state, lowered[0].constants)
             builder.add_entry_points(entry_points.text(network, targets, versions))
     return module
 
@@ -184,6 +188,13 @@ class _Builder:
             "value": ir.DenseElementsAttr.get(data.view(np.int8), type=byte),
         }
         ir.Operation.create(_GLOBAL, attributes=attributes, regions=1)
+
+    def add_start(self, state: State, constants: NDArray[np.uint8]) -> None:
+        """Add what a state holds before the first call, which stands among the constants of a version."""
+        if state.start >= 0:
+            port = self.network.outputs[state.output]
+            size = math.prod(port.shape) * port.dtype.itemsize
+            self.add_constant(start_symbol(self.network, state), constants[state.start : state.start + size])
 
     def add_entry_points(self, text: str) -> None:
         """Add the functions of `text`; its declarations are defined here already."""

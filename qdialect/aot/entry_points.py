@@ -5,6 +5,7 @@ Symbols with a dot are internal: C has none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,11 +13,12 @@ from enum import IntEnum
 from qdialect.aot import cpu_dispatch
 from qdialect.aot.cpu_dispatch import symbol_part
 from qdialect.aot.record import ALIGNMENT, Batch, Network, target_titles
+from qdialect.support.interface import State
 from qdialect.targets import Target
 
 RUN = "run"
 RUN_THREADS = "run_threads"
-FUNCTIONS = (RUN, RUN_THREADS, "network", "workspace_size", "version", "strerror")
+FUNCTIONS = (RUN, RUN_THREADS, "network", "workspace_size", "version", "strerror", "reset")
 """The suffixes of the public functions, after the network's name."""
 _IS_NEGATIVE = '%is_negative = llvm.icmp "slt" %batch, %zero : i64'
 
@@ -62,6 +64,7 @@ def text(network: Network, targets: Sequence[Target], versions: Sequence[Sequenc
         ),
         _version(network),
         _strerror(network),
+        *([_reset(network)] if network.states else []),
     ]
     return "\n".join(functions)
 
@@ -207,13 +210,13 @@ def _is_any_null(name: str, pointers: Sequence[str]) -> list[str]:
 
 
 def _loads(name: str, list_: str, count: int) -> list[str]:
+    return [line for i in range(count) for line in _load(name, list_, i)]
+
+
+def _load(name: str, list_: str, index: int) -> list[str]:
     return [
-        line
-        for i in range(count)
-        for line in (
-            f"  %{name}{i}_at = llvm.getelementptr {list_}[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr",
-            f"  %{name}{i} = llvm.load %{name}{i}_at : !llvm.ptr -> !llvm.ptr",
-        )
+        f"  %{name}{index}_at = llvm.getelementptr {list_}[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr",
+        f"  %{name}{index} = llvm.load %{name}{index}_at : !llvm.ptr -> !llvm.ptr",
     ]
 
 
@@ -279,6 +282,44 @@ def _strerror(network: Network) -> str:
         found = f"%found{number}"
     at = f"  %text = llvm.getelementptr %messages[{found}] : (!llvm.ptr, i64) -> !llvm.ptr, i8"
     return "\n".join([*lines, at, "  llvm.return %text : !llvm.ptr", "}"])
+
+
+def start_symbol(network: Network, state: State) -> str:
+    """The constant with what a state holds before the first call."""
+    return f"{network.name}.state{state.output}"
+
+
+def _reset(network: Network) -> str:
+    """A function that writes what states hold before the first call into those outputs."""
+    states = [(f"%out{one.output}", one) for one in network.states]
+    stored = [start_symbol(network, one) for _, one in states if one.start >= 0]
+    lines = [f"llvm.mlir.global external constant @{symbol}() : !llvm.array<1 x i8>" for symbol in stored]
+    lines += [
+        f"llvm.func @{network.name}_reset(%outputs: !llvm.ptr) -> i32 {{",
+        "  %null = llvm.mlir.zero : !llvm.ptr",
+        "  %zero = llvm.mlir.constant(0 : i8) : i8",
+        *_is_any_null("list", ["%outputs"]),
+        "  llvm.cond_br %list, ^null, ^list",
+        "^null:",
+        *_returned(Error.NULL),
+        "^list:",
+        *(line for _, one in states for line in _load("out", "%outputs", one.output)),
+        *_is_any_null("arrays", [name for name, _ in states]),
+        "  llvm.cond_br %arrays, ^null, ^arrays",
+        "^arrays:",
+    ]
+    for name, one in states:
+        port = network.outputs[one.output]
+        size = math.prod(port.shape) * port.dtype.itemsize
+        lines.append(f"  {name}_size = llvm.mlir.constant({size} : i64) : i64")
+        if one.start < 0:
+            flags = "<{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()"
+            lines.append(f'  "llvm.intr.memset"({name}, %zero, {name}_size) {flags}')
+            continue
+        flags = "<{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()"
+        lines.append(f"  {name}_start = llvm.mlir.addressof @{start_symbol(network, one)} : !llvm.ptr")
+        lines.append(f'  "llvm.intr.memcpy"({name}, {name}_start, {name}_size) {flags}')
+    return "\n".join([*lines, *_returned(Error.OK), "}"])
 
 
 # The function that computes a batch of any size by the bodies of a few sizes, the largest first, as text.

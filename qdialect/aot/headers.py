@@ -55,6 +55,8 @@ typedef struct qdialect_network {{
   uint32_t details;      /* offset of JSON for tools; its content may change in any release */
   uint32_t threads;
   uint32_t versions;
+  uint32_t state_count;
+  uint32_t states;       /* offset of state_count numbers, uint32_t: which of the outputs are states */
   uint64_t workspace_size;
 }} qdialect_network;
 
@@ -108,6 +110,13 @@ _THREADS = """
 int {name}_run_threads(const void *const *inputs, void *const *outputs, void *workspace{size}, int32_t threads);
 """
 
+_STATES = """
+/* Writes what the states hold before the first call into those entries of outputs; no other entry is read.
+   Outputs that are states keep something from call to call: {name}_run reads and writes them. Calls with the same
+   states come one after the other. Returns QDIALECT_OK, or QDIALECT_ERROR_NULL where the list or a state is null. */
+int {name}_reset(void *const *outputs);
+"""
+
 _END = """
 /* The index of the version that this CPU executes, in the order above, or -1 where it can execute none. */
 int32_t {name}_version(void);
@@ -124,6 +133,7 @@ def c_header(network: Network, generator: str, externals: Sequence[ExternalFunct
     """
     name, macro = network.name, network.name.upper()
     ports = [*_described("input", network.inputs), *_described("output", network.outputs)]
+    ports += [f"state: output {one.output}, which {name}_reset sets up" for one in network.states]
     versions = [
         f"     version {i}: {version.target}, which needs {_needs(version.features)}"
         for i, version in enumerate(network.versions)
@@ -159,7 +169,7 @@ def c_header(network: Network, generator: str, externals: Sequence[ExternalFunct
             f"#define QDIALECT_WORKSPACE_ALIGNMENT {ALIGNMENT}u",
             "#endif",
             "",
-            own + threads + _END.format(name=name),
+            own + threads + (_STATES.format(name=name) if network.states else "") + _END.format(name=name),
             *([network_text(name, externals)] if externals else []),
             "#ifdef __cplusplus",
             "}",
@@ -261,14 +271,15 @@ _TEXT = """\
 
 namespace qdialect {{
 
-// A workspace of the network. One object runs one call at a time; objects of their own run at the same time.
+// A workspace of the network{and_states}.
+// One object runs one call at a time; objects of their own run at the same time.
 class {name}_network {{
  public:
   // Throws std::runtime_error where this CPU can execute none of the versions, and std::bad_alloc.
-  {name}_network() : workspace_(allocate()) {{
-    if ({name}_version() < 0) throw std::runtime_error({name}_strerror(QDIALECT_ERROR_CPU));
+  {name}_network() : workspace_(allocate({name}_workspace_size({one}))) {{
+    if ({name}_version() < 0) throw std::runtime_error({name}_strerror(QDIALECT_ERROR_CPU));{begin}
   }}
-
+{reset}
   // Computes the outputs{of_size}. Throws std::invalid_argument for a span of another number of elements than {wanted}.
   void run({parameters}) {{
 {checks}
@@ -285,8 +296,8 @@ class {name}_network {{
     void operator()(void *memory) const {{ ::operator delete(memory, alignment); }}
   }};
 
-  static std::unique_ptr<void, Free> allocate() {{
-    return std::unique_ptr<void, Free>(::operator new({name}_workspace_size({one}), alignment));
+  static std::unique_ptr<void, Free> allocate(std::size_t size) {{
+    return std::unique_ptr<void, Free>(::operator new(size, alignment));
   }}
 
   static void check(const char *what, std::size_t found, std::size_t wanted) {{
@@ -295,7 +306,7 @@ class {name}_network {{
                                 std::to_string(found));
   }}
 
-  std::unique_ptr<void, Free> workspace_;
+  std::unique_ptr<void, Free> workspace_;{members}
 }};
 
 }}  // namespace qdialect
@@ -307,11 +318,13 @@ class {name}_network {{
 def cpp_header(network: Network, header: str, generator: str) -> str:
     """The text of the C++ header for the C header of that file name; `generator` is the program that writes it."""
     inputs = [(f"input{i}", port) for i, port in enumerate(network.inputs)]
-    outputs = [(f"output{i}", port) for i, port in enumerate(network.outputs)]
+    states = [one.output for one in network.states]
+    outputs = [(f"output{i}", port) for i, port in enumerate(network.outputs) if i not in states]
     spans = [f"std::span<const {_TYPES[port.dtype.name]}> {name}" for name, port in inputs]
     spans += [f"std::span<{_TYPES[port.dtype.name]}> {name}" for name, port in outputs]
     has_batch = network.batch is not None
-    ports = zip([*inputs, *outputs], network.factors, strict=True)
+    # A network with a batch has no states.
+    ports = zip([*inputs, *outputs], network.factors, strict=not states)
     checks = [f'    check("{name}", {name}.size(), {_elements(port, factor)});' for (name, port), factor in ports]
     if has_batch:
         spans.insert(0, "std::int64_t batch")
@@ -323,13 +336,40 @@ def cpp_header(network: Network, header: str, generator: str) -> str:
         parameters=", ".join(spans),
         checks="\n".join(checks),
         inputs=_pointers(inputs),
-        outputs=_pointers(outputs),
+        outputs=_pointers(outputs) if not states else _with_states(network, states),
+        reset=_RESET.format(name=network.name, outputs=_states_alone(network, states)) if states else "",
+        begin="\n    reset();" if states else "",
+        members="".join(f"\n  std::unique_ptr<void, Free> state{i}_ = {_allocated(network, i)};" for i in states),
         alignment=ALIGNMENT,
+        and_states=" and its states" if states else "",
         of_size=" of so many entries" if has_batch else "",
         wanted="they have" if has_batch else "the network has",
         size=", batch" if has_batch else "",
         one="1" if has_batch else "",
     )
+
+
+_RESET = """
+  // Makes the states what they are before the first call.
+  void reset() {{
+    void *const outputs[] = {{{outputs}}};
+    const int error = {name}_reset(outputs);
+    if (error != QDIALECT_OK) throw std::runtime_error({name}_strerror(error));
+  }}
+"""
+
+
+def _with_states(network: Network, states: Sequence[int]) -> str:
+    names = (f"state{i}_.get()" if i in states else f"output{i}.data()" for i in range(len(network.outputs)))
+    return ", ".join(names)
+
+
+def _states_alone(network: Network, states: Sequence[int]) -> str:
+    return ", ".join(f"state{i}_.get()" if i in states else "nullptr" for i in range(len(network.outputs)))
+
+
+def _allocated(network: Network, state: int) -> str:
+    return f"allocate({network.name.upper()}_OUTPUT_{state}_SIZE)"
 
 
 def _elements(port: Port, factor: int) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from qdialect.support.diagnostics import InputError, LoadError
 from qdialect.support.externals import ExternalCall
-from qdialect.support.interface import TENSOR, KernelCall, Port, Tail, tensor
+from qdialect.support.interface import TENSOR, KernelCall, Port, State, Tail, tensor
 
 # The description of the network.
 
@@ -79,6 +79,8 @@ class Network:
     """The calls of functions of other libraries, in order."""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     """The notes of the model's author in its file: texts by names."""
+    states: tuple[State, ...] = ()
+    """The outputs that a call reads as well, which keep their content from call to call."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -144,11 +146,12 @@ def target_titles(versions: Sequence[Version]) -> str:
 
 
 MAGIC = b"qdialect"
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Of the C interface. It grows where a caller that was compiled before would be wrong about it."""
 
-# magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
-_NETWORK = struct.Struct("<8s10IQ")
+# magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, state_count,
+# states, workspace_size
+_NETWORK = struct.Struct("<8s12IQ")
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, struct.error)
 """The exceptions that reading a damaged record may raise."""
 
@@ -158,11 +161,15 @@ def written(network: Network) -> bytes:
     ports = [*network.inputs, *network.outputs]
     tail = Tail(_NETWORK.size + TENSOR.size * len(ports))
     tensors = b"".join(tensor(port, tail, factor) for port, factor in zip(ports, network.factors, strict=True))
-    name, details = tail.text(network.name), tail.text(json.dumps(_tree(network), separators=(",", ":")))
+    name = tail.text(network.name)
     counts = len(network.inputs), len(network.outputs)
     starts = _NETWORK.size, _NETWORK.size + TENSOR.size * counts[0]
+    states = tail.add(struct.pack(f"<{len(network.states)}I", *(one.output for one in network.states)), alignment=4)
+    # What is read up to the end of the record.
+    details = tail.text(json.dumps(_tree(network), separators=(",", ":")))
     size = _NETWORK.size + len(tensors) + len(tail.content)
-    numbers = (ABI_VERSION, size, *counts, *starts, name, details, network.threads, len(network.versions))
+    lists = len(network.versions), len(network.states), states
+    numbers = (ABI_VERSION, size, *counts, *starts, name, details, network.threads, *lists)
     return _NETWORK.pack(MAGIC, *numbers, network.workspace_bytes) + tensors + bytes(tail.content)
 
 
@@ -198,6 +205,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "versions": [_version_tree(version) for version in network.versions],
         "externals": [[call.title, call.target, call.symbol, call.location] for call in network.external_calls],
         **({"metadata": dict(network.metadata)} if network.metadata else {}),
+        **({"states": [[one.argument, one.output, one.start] for one in network.states]} if network.states else {}),
         **({"batch": [network.batch.rows, *network.batch.factors]} if network.batch else {}),
     }
 
@@ -226,7 +234,15 @@ def _network(tree: Mapping[str, Any]) -> Network:
     calls = tuple(ExternalCall(*map(_text, call)) for call in tree["externals"])
     batch = _batch(*tree["batch"], ports=(inputs, outputs)) if "batch" in tree else None
     metadata = {_text(name): _text(text) for name, text in tree.get("metadata", {}).items()}
-    return Network(_text(tree["name"]), inputs, outputs, _count(tree["threads"], 1), versions, batch, calls, metadata)
+    states = tuple(_state(*state, len(outputs)) for state in tree.get("states", ()))
+    threads = _count(tree["threads"], 1)
+    return Network(_text(tree["name"]), inputs, outputs, threads, versions, batch, calls, metadata, states)
+
+
+def _state(argument: int, output: int, start: int, outputs: int) -> State:
+    if _count(output) >= outputs:
+        raise ValueError(f"state must be one of {outputs} outputs, but is {output}")
+    return State(_count(argument), output, _count(start, -1))
 
 
 def _batch(rows: Sequence[int], *factors: Sequence[int], ports: tuple[Sequence[Port], Sequence[Port]]) -> Batch:

@@ -17,7 +17,15 @@ from qdialect.cache.store import Sections, Store
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.constants import Constants, placed
 from qdialect.runtime.library import SharedObject
-from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, describe, packed_call
+from qdialect.runtime.native import (
+    BoundCall,
+    NativeExecutable,
+    NetworkCode,
+    allocated,
+    describe,
+    packed_call,
+    starts_of,
+)
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -47,6 +55,7 @@ class CachedExecutable(NativeExecutable):
         describe(self, network, version)
         self._module = bytes(sections[MODULE])
         self._constants = placed(np.frombuffer(sections[CONSTANTS], np.uint8))
+        self.starts = starts_of(network.states, network.outputs, np.frombuffer(sections[CONSTANTS], np.uint8))
         is_divided = DIVIDED in sections
         address, code = code_of_entry(path, sections, threads=network.threads, is_divided=is_divided)
         self._prepare(_Code(address, code, self._constants, version.workspace_bytes, is_divided), limit)

@@ -15,6 +15,8 @@ from typing import Any
 from qdialect.cache.executable import CachedExecutable, load_network
 from qdialect.cache.fingerprint import digest_of_file, fingerprint, key
 from qdialect.cache.store import Sections, Store
+from qdialect.runtime.base import Executable
+from qdialect.runtime.states import with_states
 from qdialect.support.files import ReadFile, is_regular
 from qdialect.support.limits import memory_limit
 from qdialect.support.options import CompileOptions
@@ -30,7 +32,7 @@ OpenShapes = Mapping[str, Sequence[int | str]]
 class FoundNetwork:
     """The network of a model file, and the shapes of its inputs where they leave extents open."""
 
-    executable: CachedExecutable
+    executable: Executable
     open_shapes: OpenShapes
 
 
@@ -77,8 +79,9 @@ def find(store: Store, model: ModelKey, workspaces: int | None = None) -> FoundN
     executable = load_network(store, answer[_NETWORK], workspaces)
     if executable is None:
         return None
-    executable.is_float32 = answer[_FLOAT]
-    return FoundNetwork(executable, answer[_OPEN])
+    found = with_states(executable)
+    found.is_float32 = answer[_FLOAT]
+    return FoundNetwork(found, answer[_OPEN])
 
 
 def keep(

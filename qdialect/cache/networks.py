@@ -21,6 +21,7 @@ from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared
 from qdialect.runtime.library import PERF_MAP
+from qdialect.runtime.states import with_states
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.options import CompileOptions
 from qdialect.targets import Target
@@ -39,7 +40,8 @@ def compile_kept(
     mark = fingerprint() if store is not None else None
     target, threads, workspaces = options.target, options.threads, options.workspaces
     if store is None or mark is None or phase_of(module).number > Phase.VECTOR.number:
-        return compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=is_verified)
+        found = compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=is_verified)
+        return with_states(found)
     memory.checked(workspaces)
     chosen, wanted = prepared(module, target, threads, is_verified)
     # Its bytecode depends on where things lie in memory, its text does not.
@@ -50,7 +52,8 @@ def compile_kept(
         found = load_network(store, name, workspaces)
         # It has been loaded: however small the cache is, this call does not need the entry again.
         store.trim()
-    return found or compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=True)
+    found = found or compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=True)
+    return with_states(found)
 
 
 def _make(store: Store, name: str, module: ir.Module, target: Target, threads: int, mark: bytes) -> bool:
@@ -94,4 +97,5 @@ def _described(vector: Lowered, target: Target) -> Network:
     features = tuple(sorted(target.code_features))
     version = Version(target.name, features, vector.arena_bytes, vector.constants.size, vector.calls)
     metadata = metadata_of(vector.module)
-    return Network(_KIND, vector.inputs, vector.outputs, vector.threads, (version,), metadata=metadata)
+    states = vector.states
+    return Network(_KIND, vector.inputs, vector.outputs, vector.threads, (version,), metadata=metadata, states=states)

@@ -25,15 +25,18 @@ def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
     One number that `np.broadcast_to` repeats is held once, whatever the shape.  Raises `KeyError` for a dtype that no
     tensor of the dialect has.
     """
-    name = ELEMENT_NAMES[array.dtype]
-    element = ir.Type.parse(name)
+    value = elements_attribute(array)
+    return build(ConstantOp, element=ir.RankedTensorType(value.type).element_type, value=value, loc=loc).output
+
+
+def elements_attribute(array: NDArray[Any]) -> ir.DenseElementsAttr:
+    """The values of `array`, as `constant` holds them."""
+    element = ir.Type.parse(ELEMENT_NAMES[array.dtype])
     if is_repeated(array):
         number, kind = array.flat[0].item(), ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
         type_ = ir.RankedTensorType.get(list(array.shape), element)
-        value = ir.DenseElementsAttr.get_splat(type_, kind.get(element, number))
-    else:
-        value = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
-    return build(ConstantOp, element=element, value=value, loc=loc).output
+        return ir.DenseElementsAttr.get_splat(type_, kind.get(element, number))
+    return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
 
 
 def is_repeated(array: NDArray[Any]) -> bool:

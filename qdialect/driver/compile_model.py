@@ -22,6 +22,7 @@ from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.branched import BranchedExecutable
 from qdialect.runtime.shaped import Lengths, ShapedExecutable
+from qdialect.runtime.states import StatefulExecutable, with_states
 from qdialect.support.diagnostics import NOT_COMPILED, InputError
 from qdialect.support.files import recorded_reads
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -149,13 +150,14 @@ def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
 
 def _whole(module: ir.Module, options: CompileOptions) -> Executable:
     with progress_of("compiling"):
-        return compile_module(
+        found = compile_module(
             module,
             target=options.target,
             threads=options.threads,
             externals=options.externals,
             workspaces=options.workspaces,
         )
+    return with_states(found)
 
 
 def _batched(network: BatchNetwork, options: CompileOptions) -> Executable:
@@ -183,6 +185,7 @@ def compile_shape(path: Path, options: CompileOptions, store: Store | None) -> E
     key = model_files.model_key(path, options) if store else None
     with recorded_reads() as read:
         executable = compile_file(path, options, store)
-    if store and key and isinstance(executable, CachedExecutable):
-        model_files.keep(store, key, executable, open_shapes(path, options.importing), read)
+    code = executable.code if isinstance(executable, StatefulExecutable) else executable
+    if store and key and isinstance(code, CachedExecutable):
+        model_files.keep(store, key, code, open_shapes(path, options.importing), read)
     return executable

@@ -17,7 +17,7 @@ from qdialect.passes.observers import progress_of
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import check_machine
 from qdialect.support import diagnostics
-from qdialect.support.diagnostics import Diagnostic, ImportModelError, KeepsStateError, QDialectError, Severity
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.support.files import is_regular
 from qdialect.support.interface import Port
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -62,8 +62,6 @@ def compile_refused(
     division = division_of(path, options.importing, error, options.fallback)
     try:
         found = compile_parts(division, options, store)
-        if options.fallback == "none" and not all(region.is_compiled for region in found.regions):
-            raise error
         found.metadata = format_of(path).about(path)
         return found
     except ImportModelError as other:
@@ -108,8 +106,7 @@ def division_of(path: Path, options: ImportOptions, error: QDialectError, fallba
     """
     kind = format_of(path)
     # Only a regular file can be read again.
-    may_divide = fallback != "none" or isinstance(error, KeepsStateError)
-    is_allowed = may_divide and is_regular(path) and is_unsupported(error)
+    is_allowed = fallback != "none" and is_regular(path) and is_unsupported(error)
     if not is_allowed or kind.framework is None or kind.divide is None:
         raise error
     if kind.framework.is_installed():

@@ -17,7 +17,7 @@ from qdialect.ir.context import names_of
 from qdialect.lowering.pipeline.phases import Lowered, Phase, lower
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.runtime.base import Region
-from qdialect.support.diagnostics import ImportModelError, KeepsStateError
+from qdialect.support.diagnostics import ImportModelError
 from qdialect.support.options import Fallback, ImportOptions, check_fallback
 from qdialect.targets import Target
 
@@ -61,7 +61,7 @@ def report(
     """The ops and kernels of the nodes of a model file.
 
     Unsupported nodes do not raise here: they are reported, and `error` is what the import raised.  With `fallback` they
-    are in regions of the framework instead; a network that keeps a state is in regions always.  Raises
+    are in regions of the framework instead.  Raises
     `ImportModelError` for a file that cannot be imported for another reason, and `CompileError` for ops without a
     lowering.
     """
@@ -73,10 +73,9 @@ def report(
         module = kind.read(path, options)
     except ImportModelError as error:
         refused = tuple(NodeReport(node, blocked=_reason(node, error)) for node in nodes)
-        keeps_state = isinstance(error, KeepsStateError)
-        if not keeps_state and not any(entry.blocked for entry in refused):
+        if not any(entry.blocked for entry in refused):
             raise
-        if fallback == "framework" or keeps_state:
+        if fallback == "framework":
             division = division_of(path, options, error, "framework")
             found, _ = divide(division, lambda module: lower(module, target, Phase.LINALG))
             return NetworkReport(refused, None, None, tuple(region_of(division, found, part) for part in found.parts))

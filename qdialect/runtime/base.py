@@ -25,6 +25,8 @@ from qdialect.support.interface import BFLOAT16, Array, KernelCall, Port
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from qdialect.runtime.states import States
+
 # The forms in which an executable returns results.
 
 NUMPY, _TORCH, _DICT = "numpy", "torch", "dict"
@@ -194,6 +196,8 @@ class Executable(ABC):
     """The measurements of its kernels, if it was compiled with ``tune``."""
     is_float32: bool = False
     """Whether nothing in the network is quantized."""
+    held: States | None = None
+    """What it keeps from call to call."""
     time_calls: Callable[[], tuple[CallTime, ...]] | None = None
     """The work of `profile`, where its model is known."""
     _linked: bytes | None = None

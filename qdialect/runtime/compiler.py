@@ -32,7 +32,15 @@ from qdialect.runtime import memory, openmp
 from qdialect.runtime.constants import Constants, placed
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.library import PERF_MAP
-from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, packed_call
+from qdialect.runtime.native import (
+    BoundCall,
+    NativeExecutable,
+    NetworkCode,
+    allocated,
+    compiled_region,
+    packed_call,
+    starts_of,
+)
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.files import written_in_memory
@@ -253,6 +261,7 @@ class CompiledExecutable(NativeExecutable):
         self.constants_bytes = lowered.constants.size
         self.working_memory = lowered.arena_bytes
         self.regions = (compiled_region(self),)
+        self.starts = starts_of(lowered.states, lowered.outputs, lowered.constants)
         self.ticks: NDArray[np.int64] = np.zeros(lowered.readings if lowered.clocked else 0, np.int64)
         """Of clocked code, the readings of the cycle counter in the last run, as `Lowered` has them; else empty."""
         self._kept = kept_for_saving(lowered.module) if kept is None else kept

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from qdialect.aot.record import Batch
 from qdialect.runtime import memory, native
-from qdialect.runtime.base import Executable
+from qdialect.runtime.base import Array, Executable
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.branched import ARCHIVE, from_archive
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, content_at, library_at, library_of
 from qdialect.runtime.native import Binding, BoundCall, NativeExecutable, NetworkCode, allocated, run_call
 from qdialect.runtime.openmp import THREAD_LIMIT
+from qdialect.runtime.states import with_states
 
 
 class _OfLibrary(Executable):
@@ -40,6 +41,7 @@ class LoadedExecutable(_OfLibrary, NativeExecutable):
         """Raises `CompileError` where there is no memory for a workspace."""
         native.describe(self, library.network, library.version)
         self._library = library
+        self.starts = _starts(library)
         self._prepare(_Code(library), limit)
 
     def bind_clocked(
@@ -83,9 +85,21 @@ def load_content(content: bytes, workspaces: int | None = None) -> Executable:
     return _executable(library_of(content), limit)
 
 
-def _executable(found: Library, limit: int) -> LoadedExecutable | LoadedBatchedExecutable:
+def _executable(found: Library, limit: int) -> Executable:
     batch = found.network.batch
-    return LoadedBatchedExecutable(found, batch, limit) if batch else LoadedExecutable(found, limit)
+    return LoadedBatchedExecutable(found, batch, limit) if batch else with_states(LoadedExecutable(found, limit))
+
+
+def _starts(library: Library) -> dict[int, Array]:
+    """What the states hold before the first call, which the library tells."""
+    network = library.network
+    ports = {one.output: network.outputs[one.output] for one in network.states}
+    found: dict[int, Array] = {index: np.empty(port.shape, port.dtype) for index, port in ports.items()}
+    if found:
+        addresses = [found[index].ctypes.data if index in found else None for index in range(len(network.outputs))]
+        reset = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(library.code.address(f"{network.name}_reset"))
+        reset((ctypes.c_void_p * len(addresses))(*addresses))
+    return found
 
 
 class _Code(NetworkCode):

@@ -7,9 +7,13 @@ import ctypes
 import struct
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.aot.record import Network, Version
 from qdialect.runtime import memory
@@ -17,7 +21,7 @@ from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
 from qdialect.runtime.call_arrays import CallArrays, address_of
 from qdialect.runtime.memory import CallLock, WorkspacePool
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.interface import KernelCall
+from qdialect.support.interface import KernelCall, Port, State
 from qdialect.support.limits import exceeded_limit, memory_limit
 
 
@@ -42,6 +46,9 @@ class NativeExecutable(Executable):
     One thread for each workspace may call it at the same time; more wait. A signal handler may call the executable that
     it interrupts, and a forked process may call it whatever other threads were doing.
     """
+
+    starts: Mapping[int, Array] = MappingProxyType({})
+    """The outputs that a call reads as well, by number, and what they hold before the first call."""
 
     def _prepare(self, code: NetworkCode, workspaces: int) -> None:
         """Prepare for up to `workspaces` calls of `code` at the same time; `inputs` and `outputs` are set."""
@@ -157,6 +164,18 @@ def describe(executable: Executable, network: Network, version: Version) -> None
     executable.constants_bytes = version.constants_bytes
     executable.working_memory = version.workspace_bytes
     executable.regions = (compiled_region(executable),)
+
+
+def starts_of(states: Sequence[State], outputs: Sequence[Port], constants: NDArray[np.uint8]) -> dict[int, Array]:
+    """What states hold before the first call, by the numbers of the outputs; it stands among the constants."""
+    return {one.output: _start_of(outputs[one.output], one.start, constants) for one in states}
+
+
+def _start_of(port: Port, start: int, constants: NDArray[np.uint8]) -> Array:
+    found = np.zeros(port.shape, port.dtype)
+    if start >= 0:
+        found.reshape(-1).view(np.uint8)[:] = constants[start : start + found.nbytes]
+    return found
 
 
 def compiled_region(executable: Executable) -> Region:

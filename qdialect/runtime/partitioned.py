@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from qdialect.runtime.base import Bound, Executable, Region, empty
 from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
-from qdialect.runtime.memory import CallLock
+from qdialect.runtime.states import States
 from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.support.interface import Array, Port
 
@@ -26,39 +24,6 @@ class RegionCall:
     region: Region
     compiled: Executable | None
     framework: Call | None
-
-
-class States:
-    """What a network keeps from call to call, by name; one call after the other reads and writes it."""
-
-    def __init__(self, arrays: Mapping[str, Array], results: Mapping[str, str]) -> None:
-        """`results` are the names of what comes in the place of each."""
-        self.arrays = {name: np.array(array) for name, array in arrays.items()}
-        self.results, self._lock = results, CallLock()
-        self._next = {name: np.empty_like(array) for name, array in self.arrays.items()}
-
-    @classmethod
-    def of(cls, states: Mapping[str, tuple[Array, str]]) -> Self:
-        """Each array and its result."""
-        return cls({name: one[0] for name, one in states.items()}, {name: one[1] for name, one in states.items()})
-
-    def call(self) -> AbstractContextManager[object]:
-        """Held while a call reads and writes."""
-        return self._lock.lock if self.arrays else nullcontext()
-
-    def targets(self) -> dict[str, Array]:
-        """Where results are best written to, by their names."""
-        return {result: self._next[name] for name, result in self.results.items()}
-
-    def keep(self, values: dict[str, Array], outputs: Sequence[str]) -> None:
-        """Take the results of a call; outputs among them, or among what was read, become copies."""
-        own = {id(array) for array in (*self.arrays.values(), *self._next.values())}
-        for name, result in self.results.items():
-            target, array = self._next[name], values[result]
-            if array is not target:
-                np.copyto(target, array)
-            self._next[name], self.arrays[name] = self.arrays[name], target
-        values.update({name: np.array(values[name]) for name in outputs if id(values[name]) in own})
 
 
 class PartitionedExecutable(Executable):
@@ -87,7 +52,8 @@ class PartitionedExecutable(Executable):
         self.workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)
-        self._states, self._hides_state = states or States({}, {}), hides_state
+        self.held = None if hides_state else states or States({}, {})
+        self._states = self.held or States({}, {})
         kept = [*(port.name for port in outputs), *self._states.results.values()]
         self._last_reads = _last_reads(self.regions, kept)
 
@@ -104,12 +70,10 @@ class PartitionedExecutable(Executable):
         return tuple(outputs)
 
     def share_state(self, other: Executable) -> None:
-        if not isinstance(other, PartitionedExecutable):
-            return
-        if self._hides_state or other._hides_state:
+        if self.held is None or other.held is None:
             runners = " and ".join(dict.fromkeys(region.runner for region in self.regions if not region.is_compiled))
             raise InputError(f"inputs must have the shapes of the first call: {runners} keeps a state between calls")
-        self._states = other._states
+        self._states.share(other.held)
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         self._write(*self._arrays_of(inputs, outputs))
@@ -126,7 +90,6 @@ class PartitionedExecutable(Executable):
         reasons = {node: reason for region in left for node, reason in region.reasons.items()}
         runners = " and ".join(dict.fromkeys(region.runner for region in left))
         found = f"{runners} runs {len(reasons)} of its nodes" if left else "has results that are empty or inputs"
-        found = "keeps a state between calls" if self._states.arrays and not left else found
         message = f"network must be compiled as a whole to be saved, but {found}"
         notes = tuple(Diagnostic(Severity.NOTE, f"node {node}: {reason}") for node, reason in reasons.items())
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 
+import numpy as np
+
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.ir import context
 from qdialect.ir._mlir import ir, ops_in
@@ -20,6 +22,7 @@ from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.lowering.x86_to_llvm.plain_code import linalg_to_plain_loops, vector_to_plain_code
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
+from qdialect.runtime.base import empty
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference
 from qdialect.runtime.compiler import CompiledExecutable, check_target
 from qdialect.support.interface import KERNEL, Array
@@ -137,8 +140,14 @@ def _compiled(means: str, code: Callable[[ir.Module], ir.Module]) -> PhaseRun:
 
 def called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
     """The results of ``main`` of a module at phase `llvm`."""
-    found = CompiledExecutable(lowered.read(module))(*inputs)
-    return found if isinstance(found, tuple) else (found,)
+    found = lowered.read(module)
+    states = {one.output: inputs[one.argument] for one in found.states}
+    arguments = {one.argument for one in found.states}
+    read = [array for index, array in enumerate(inputs) if index not in arguments]
+    code = CompiledExecutable(found)
+    written = [np.array(states[index]) if index in states else empty(port) for index, port in enumerate(code.outputs)]
+    code.run(read, written)
+    return tuple(written)
 
 
 RUNS: Mapping[Phase, PhaseRun] = {

@@ -131,10 +131,6 @@ class ImportModelError(QDialectError):
     tells_all = True
 
 
-class KeepsStateError(ImportModelError):
-    """A model changes what it reads in its next call."""
-
-
 class UnusedBatchError(ImportModelError):
     """A size of the batch was given, and no input of the model leaves its first extent open."""
 

@@ -29,6 +29,18 @@ class Port:
 
 
 @dataclass(frozen=True)
+class State:
+    """What a network keeps from call to call: an array that a call reads and writes, one of the outputs of `main`."""
+
+    argument: int
+    """Which argument of the module's function it is."""
+    output: int
+    """Which output."""
+    start: int
+    """Where it stands among the constants what it holds before the first call, or -1 for zeros."""
+
+
+@dataclass(frozen=True)
 class Tunable:
     """A kernel whose code can be written in several ways, all with the same results."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from c_programs import EXAMPLES, HERE, STRICT, arrays_of_c, build_c, compiled, ran, tool
 from drawn_graphs import random_inputs
-from drawn_networks import DIVISIBLE, NETWORKS, tiled
+from drawn_networks import DIVISIBLE, NETWORKS, STATES, tiled
 
 import qdialect
 from qdialect import targets
@@ -134,6 +134,70 @@ int main(void) {
         "0 no error",
         "unknown error, 1",
     ]
+
+
+def test_programs_have_states(tmp_path: Path) -> None:
+    """In C a caller has them among the outputs, in C++ an object has its own."""
+    compiled(tmp_path, STATES, "--targets", "host,x86-64")
+    (tmp_path / "states.c").write_text(
+        """
+#include <stdio.h>
+#include "model.h"
+static _Alignas(64) unsigned char workspace[MODEL_WORKSPACE_SIZE];
+static float x[16], rows[128], out[128];
+static int32_t i;
+static int64_t n[2];
+int main(void) {
+  const void *const inputs[] = {x, &i};
+  void *outputs[] = {rows, out, n}, *const lacking[] = {rows, out, 0}, *const states[] = {rows, 0, n};
+  rows[0] = 9;
+  const qdialect_network *const network = model_network();
+  const uint32_t *const numbers = (const uint32_t *)(const void *)((const char *)network + network->states);
+  printf("%u states: %u, %u; %d %d %d\\n", network->state_count, numbers[0], numbers[1], model_reset(0),
+         model_reset(lacking), model_reset(states));
+  for (i = 0; i < 3; i++) {
+    x[1] = (float)i - 2;
+    if (model_run(inputs, outputs, workspace) != QDIALECT_OK) return 1;
+    printf("%g %g %g, %g, ", rows[0], rows[16 * i + 1], rows[127], out[0]);
+    printf("%lld %lld\\n", (long long)n[0], (long long)n[1]);
+  }
+  return 0;
+}
+"""
+    )
+    ran(tool("cc"), "-std=c11", *STRICT, "states.c", "./model.so", HERE, "-o", "states", folder=tmp_path)
+    wanted = ["0 -2 0, 1, 10 14", "0 -1 0, 1, 20 28", "0 0 0, 1, 40 56"]
+    assert ran("./states", folder=tmp_path).splitlines() == ["2 states: 0, 2; 2 2 0", *wanted]
+    (tmp_path / "states.cpp").write_text(
+        """
+#include <iostream>
+#include <vector>
+#include "model.hpp"
+int main() {
+  std::vector<float> x(16), out(128);
+  std::vector<std::int32_t> i(1);
+  qdialect::model_network first, second;
+  for (int call = 0; call < 5; call++) {
+    if (call == 3) first.reset();
+    x[1] = static_cast<float>(call + 1);
+    i[0] = call;
+    (call < 4 ? first : second).run(x, i, out);
+    for (int row = 0; row < 5; row++) std::cout << static_cast<int>(out[static_cast<std::size_t>(16 * row + 1)]) << " ";
+    std::cout << "\\n";
+  }
+}
+"""
+    )
+    flags = ("-std=c++20", *STRICT, "-fsanitize=address,undefined")
+    ran(tool("c++"), *flags, "states.cpp", "./model.so", HERE, "-o", "states++", folder=tmp_path)
+    rows = ["2 1 1 1 1", "2 7 1 1 1", "2 7 20 1 1", "1 1 1 54 1", "1 1 1 1 148"]
+    assert [line.strip() for line in ran("./states++", folder=tmp_path).splitlines()] == rows
+    loaded = qdialect.load(tmp_path / "model.so")
+    other = qdialect.compile(parse(STATES))
+    for call in range(3):
+        given = np.full((1, 16), call, np.float32), np.array([call], np.int32)
+        np.testing.assert_array_equal(loaded(*given), other(*given))
+    assert [port.name for port in (*loaded.inputs, *loaded.outputs)] == ["arg1", "arg2", "res1"]
 
 
 @pytest.mark.parametrize("options", [[], ["-fsanitize=address,undefined"], ["-fsanitize=thread"]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cached import CLIP, clip, entries, is_cached, kept, model, names, nothing_is_compiled, replaced
 from drawn_graphs import random_inputs
-from drawn_networks import CONVOLUTION, DIVISIBLE
+from drawn_networks import CONVOLUTION, DIVISIBLE, STATES
 from onnx_graphs import ModelBuilder
 from subprocesses import output_of
 
@@ -75,6 +75,24 @@ def test_it_is_a_whole_executable(text: str, threads: int, kept: Store, tmp_path
         found()
     with pytest.raises(InputError, match="network has one shape"):
         found.for_shape({"N": 2})
+
+
+def test_states_begin_anew(kept: Store, tmp_path: Path) -> None:
+    """A network of the cache has its own, and does not begin with those of another one."""
+    path = tmp_path / "model.mlir"
+    path.write_text(STATES)
+    calls = [(np.full((1, 16), call, np.float32), np.array([call], np.int32)) for call in (1, 2, 3)]
+    cold = qdialect.compile(path)
+    wanted = [np.array(cold(*given)) for given in calls]
+    before = names(kept)
+    with nothing_is_compiled():
+        warm = qdialect.compile(path)
+    assert names(kept) == before
+    outputs = [np.empty((8, 16), np.float32)]
+    warm.bind(calls[0], outputs)()
+    np.testing.assert_array_equal(outputs[0], wanted[0])
+    for given, other in zip(calls[1:], wanted[1:], strict=True):
+        np.testing.assert_array_equal(warm(*given), other)
 
 
 def test_it_is_found_in_a_process_that_imports_no_compiler(model: Path, kept: Store) -> None:

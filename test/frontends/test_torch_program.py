@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ from torch.export import Dim
 from torch_models import Function, dequantized, drawn, operators_of, quantized, refused
 
 import qdialect
+from qdialect.cli import compile as command
 from qdialect.driver.report import report
 from qdialect.frontends.building.checks import Budget, UnsupportedError
 from qdialect.frontends.torch import import_torch
@@ -450,14 +452,15 @@ def test_networks_with_states_are_compiled_whole(tmp_path: Path) -> None:
     outputs = [np.empty(16, np.float32), np.empty((), np.int64)]
     first.run([*map(array, given)], outputs)
     assert outputs[1] == 30
-    with pytest.raises(qdialect.CompileError, match="but keeps a state between calls"):
-        first.save("model.so")
-    with pytest.raises(ImportModelError, match="model must not change 'b_cache' when it runs"):
-        import_torch(program)
+    first.save(tmp_path / "model.so")
+    saved = [qdialect.load(tmp_path / "model.so"), pickle.loads(pickle.dumps(first))]
+    assert [int(one(*map(array, given))[1]) for one in saved] == [10, 10]
     path = tmp_path / "model.pt2"
     torch.export.save(program, path)
-    (region,) = report(path, resolve("host")).regions
-    assert region.is_compiled
+    assert report(path, resolve("host")).lowered
+    assert command.main([str(path), "-o", str(tmp_path / "other.so")]) == 0
+    other = qdialect.load(tmp_path / "other.so")
+    assert [int(one(*map(array, given))[1]) for one in (other, other)] == [10, 20]
     unsupported = torch.export.export(PartsOfCache(), given)
     with pytest.raises(ImportModelError):
         qdialect.compile(unsupported, fallback="none", cache=False)
@@ -480,14 +483,46 @@ def test_shapes_share_a_state(kind: Callable[[], nn.Module]) -> None:
             assert_floats_within(np.asarray(found, np.float64), wanted.numpy().astype(np.float64), "layer")
 
 
-def test_what_is_written_shares_no_memory(tmp_path: Path) -> None:
-    model = Cache()
-    model.other = nn.Buffer(model.cache[2:])
-    program = torch.export.export(model, (drawn(0, 2, 32), torch.tensor([0, 3])))
+class Shared(nn.Module):
+    """Buffers of one memory, by views that are and are not of the same elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = nn.Buffer(torch.zeros(8, 16))
+        self.rows, self.turned = nn.Buffer(self.cache[3:]), nn.Buffer(self.cache.T)
+
+    def forward(self, x: Tensor, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        self.cache.index_copy_(0, i, torch.relu(x @ WEIGHT.T))
+        self.rows.mul_(2)
+        return self.cache * 2, self.rows + 1, self.turned.sum(1)
+
+
+class Beside(Shared):
+    """Buffers of one memory that have no element in common."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        whole = torch.zeros(12, 16)
+        self.cache, self.rows, self.turned = nn.Buffer(whole[:8]), nn.Buffer(whole[8:]), nn.Buffer(torch.ones(3, 4))
+
+
+@pytest.mark.parametrize(("kind", "runner"), [(Shared, "PyTorch"), (Beside, "qdialect")])
+def test_buffers_that_share_memory_are_written_together(
+    kind: Callable[[], nn.Module], runner: str, tmp_path: Path
+) -> None:
+    steps = [(drawn(seed, 2, 32), torch.tensor([seed, 7 - seed])) for seed in (0, 1, 2)]
+    program, model = torch.export.export(kind(), steps[0]), kind()
     torch.export.save(program, tmp_path / "model.pt2")
-    for source in (program, tmp_path / "model.pt2"):
-        with pytest.raises(ImportModelError, match="must not share memory with"):
-            qdialect.compile(source, cache=False)
+    found = [qdialect.compile(one, cache=False, fallback="framework") for one in (program, tmp_path / "model.pt2")]
+    for given in steps:
+        wanted = [one.numpy().copy() for one in model(*given)]
+        for executable in found:
+            assert {region.runner for region in executable.regions} == {runner}
+            for one, other in zip(executable(*map(array, given)), wanted, strict=True):
+                assert_floats_within(np.asarray(one), other, "layer")
+    if runner == "PyTorch":
+        with pytest.raises(ImportModelError, match=r"'b_cache' is written to and shares memory with 'b_(rows|turned)'"):
+            qdialect.compile(program, cache=False, fallback="none")
 
 
 def test_inputs_are_not_written_to(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from drawn_networks import CONVOLUTION, DIVISIBLE, NETWORKS
+from drawn_networks import CONVOLUTION, DIVISIBLE, NETWORKS, STATES
 from numpy.typing import NDArray
 
 from qdialect.cli import opt
@@ -216,3 +216,11 @@ def test_a_difference_is_of_bits() -> None:
 def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="input 'image' must be"):
         compare_phases(parse(CONVOLUTION), [np.zeros((1, 6, 6, 3), np.int8)], target="generic")
+
+
+def test_states_are_compared_as_arguments_and_results() -> None:
+    module = parse(STATES)
+    rows, numbers = np.ones((8, 16), np.float32), np.array([3, 1 << 40])
+    results = compare_phases(module, [rows, rows[:1] * 5, np.array([6], np.int32), numbers], target="generic")
+    assert [result.elements for result in results] == [258] * len(RUNS)
+    assert not any(result.differing for result in results)

@@ -26,7 +26,7 @@ from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import error_at, op_error
-from qdialect.lowering.ir.lowered import Phase, error_at_module, phase_of, ports, target_name_of
+from qdialect.lowering.ir.lowered import Phase, error_at_module, phase_of, ports, refuse_states, target_name_of
 from qdialect.lowering.pipeline.phases import Lowered, lower
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.passes.inline_outlined import InlineOutlinedPass
@@ -92,6 +92,7 @@ def _factor(one: Sequence[int], two: Sequence[int]) -> int:
 def fixed_batch(module: ir.Module) -> BatchNetwork:
     """A module of known shapes, all of whose inputs have the batch first; raises `CompileError` where they do not."""
     function = main_function(module)
+    refuse_states(module, function)
     found = ports(function, "arg")
     extents = {port.shape[0] if port.shape else 0 for port in found}
     if len(extents) != 1 or extents == {0}:
@@ -314,6 +315,8 @@ def read_batched(path: Path, options: ImportOptions, sizes: Sequence[int] = ()) 
         modules = [kind.read(path, replace(options, batch=size)) for size in _SIZES]
     except UnusedBatchError:
         return fixed_batch(kind.read(path, options))
+    for module in modules:
+        refuse_states(module, main_function(module))
     found = [ports(main_function(module), "arg") for module in modules]
     has_batch = tuple(one.shape != other.shape for one, other in zip(*found, strict=True))
     for one, other, has in zip(*found, has_batch, strict=True):

@@ -253,9 +253,13 @@ class PaddedLengths(Lengths):
         """The module for `count` entries less."""
         with LATE_IMPORTS:
             from qdialect.frontends.model_files import format_of
+            from qdialect.lowering.ir.lowered import refuse_states
+            from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 
         extents = {name: extent - count * (name in varying) for name, extent in largest.items()}
-        return format_of(self._path).read(self._path, replace(self._options.importing, batch=1, dims=extents))
+        module = format_of(self._path).read(self._path, replace(self._options.importing, batch=1, dims=extents))
+        refuse_states(module, main_function(module))
+        return module
 
 
 def _most_padding(work: Mapping[int, int], factor: float) -> int:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from qdialect.dialect.constants import elements_attribute
 from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.op_base import BuildError, ConstraintError
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
@@ -144,6 +145,14 @@ class GraphNode:
 
 
 @dataclass(frozen=True)
+class State:
+    """That an argument is a result of the call before, by its number, and what it is in the first call."""
+
+    result: int
+    start: Array
+
+
+@dataclass(frozen=True)
 class Interface:
     """An argument or a result of a model; `scale` and `zero_point` are None where it is not quantized per tensor."""
 
@@ -152,6 +161,7 @@ class Interface:
     element: str
     scale: float | None = None
     zero_point: int | None = None
+    state: State | None = None
 
     def type(self) -> ir.Type:
         """Its tensor type."""
@@ -163,6 +173,10 @@ class Interface:
         if self.scale is not None and self.zero_point is not None:
             found["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), self.scale)
             found["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.zero_point)
+        if self.state is not None:
+            found["qnn.state"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.state.result)
+            if self.state.start.tobytes().strip(b"\0"):
+                found["qnn.start"] = elements_attribute(self.state.start)
         return ir.DictAttr.get(found)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
@@ -206,6 +206,8 @@ class Planned:
     results: tuple[tuple[str, Value], ...]
     budget: checks.Budget | None = None
     """Of the constants that ops are built with; without one they are as large as they are."""
+    states: Mapping[str, checks.State] = field(default_factory=dict[str, checks.State])
+    """Arguments that are results of the call before."""
 
 
 def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
@@ -225,7 +227,9 @@ def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Mod
 def _build(planned: Planned, name: str) -> ir.Module:
     module = ir.Module.create()
     emitter = Emitter(name, planned.budget)
-    inputs = [_interface(value.name, value) for value in planned.arguments]
+    inputs = [
+        replace(_interface(value.name, value), state=planned.states.get(value.name)) for value in planned.arguments
+    ]
     block = emitter.function(module, inputs, [_interface(*result) for result in planned.results])
     for value, argument in zip(planned.arguments, block.arguments, strict=True):
         emitter.define(value, argument)

@@ -24,7 +24,7 @@ from qdialect.frontends.torch.operators.tensors import RunTimeScale
 from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.dynamo import Lowered
 from qdialect.frontends.torch.program.functionalization import is_in_place, written_operand
-from qdialect.frontends.torch.program.model import FLOAT8, Element, Graph, Node, Ref, held_element
+from qdialect.frontends.torch.program.model import FLOAT8, Element, Graph, Node, Ref, held_element, in_own_memory
 from qdialect.frontends.torch.program.reader import read_captured
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
@@ -57,7 +57,8 @@ class TorchDivision(PlannedDivision):
         self.judged.judge()
         nodes, held = live_nodes(graph.opened()), {name: graph.constants[name] for name in graph.written}
         writing = [node for node in nodes if is_in_place(node.kind) and node.title in self.judged.reasons]
-        self._changes = bool(writing) or any(held_element(array) in FLOAT8 for array in held.values())
+        is_narrow = any(held_element(array) in FLOAT8 for array in held.values())
+        self._changes = bool(writing or graph.entangled or is_narrow)
         """Whether the program changes memory that it reads again: then PyTorch runs it as a whole."""
         if self._changes:
             self.judged = TorchPlanner(graph, self.name)
@@ -383,7 +384,8 @@ def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
     for node in nodes:
         if written_operand(node) in inputs:
             raise ImportModelError(f"PyTorch must not run {node.title}: it writes to an input of the program")
-    held = {name: pytorch_operators.tensor_of(array).clone() for name, array in graph.constants.items()}
+    own = in_own_memory(graph.constants)
+    held = {name: pytorch_operators.tensor_of(array) for name, array in own.items()}
     steps, lock = _Steps(torch, nodes, may_write=True), Lock()
     count = len(outputs) - len(graph.written)
 

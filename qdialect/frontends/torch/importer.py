@@ -28,7 +28,7 @@ from qdialect.frontends.torch.program.functionalization import is_in_place
 from qdialect.frontends.torch.program.model import UNKNOWN, Element, Graph, Node, Output, held_element
 from qdialect.frontends.torch.program.reader import read_program
 from qdialect.ir._mlir import ir
-from qdialect.support.diagnostics import ImportModelError, KeepsStateError, QDialectError
+from qdialect.support.diagnostics import ImportModelError, QDialectError
 from qdialect.support.options import check_choice
 
 if TYPE_CHECKING:
@@ -109,13 +109,11 @@ def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> 
 
 
 def _planned(graph: Graph, name: str, hints: Sequence[str] = ()) -> Planned:
-    """The plan of a graph; raises as `planned`, and `KeepsStateError` where all would be compiled but for that."""
+    """The plan of a graph, whose buffers that are written to are states; raises as `planned`."""
+    checks.refuse(name, [graph.entangled] if graph.entangled else [], hints)
     found = TorchPlanner(graph.opened(), name).run(hints)
-    try:
-        checks.refuse(name, [f"model must not change '{one}' when it runs" for one in graph.written], hints)
-    except ImportModelError as error:
-        raise KeepsStateError(error.message, error.diagnostics) from None
-    return found
+    written = enumerate(graph.written, len(graph.outputs))
+    return replace(found, states={one: checks.State(result, graph.constants[one]) for result, one in written})
 
 
 class TorchPlanner(Planner[Node]):

@@ -25,7 +25,7 @@ from qdialect.lowering.ir.functions import error_at
 from qdialect.support import externals
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.externals import ExternalFunction
-from qdialect.support.interface import KernelCall, Port, Tunable
+from qdialect.support.interface import Array, KernelCall, Port, State, Tunable
 
 PHASE = "qnn.phase"
 TARGET = "qnn.target"
@@ -59,6 +59,8 @@ class Lowered:
     """
     threads: int = 1
     """Number of threads that `main` is divided among."""
+    states: tuple[State, ...] = ()
+    """The outputs that `main` reads as well, which keep their content from call to call; no input is one of them."""
     externals: tuple[tuple[int, int], ...] = ()
     """Offset and bytes, among the constants, of the record of each function of another library that is called."""
 
@@ -147,16 +149,59 @@ def ports(function: ir.Operation, kind: str) -> tuple[Port, ...]:
     """Name, shape and quantization of arguments (``arg``) or results (``res``), from their `qnn.*` attributes."""
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     types = type_.inputs if kind == "arg" else type_.results
-    attributes = function.attributes
-    dictionaries = list(ir.ArrayAttr(attributes[f"{kind}_attrs"])) if f"{kind}_attrs" in attributes else []
+    dictionaries = _attributes(function, kind)
     found: list[Port] = []
     for index, tensor in enumerate(types):
-        own = ir.DictAttr(dictionaries[index]) if dictionaries else ir.DictAttr.get({}, function.context)
+        own = dictionaries[index] if dictionaries else ir.DictAttr.get({}, function.context)
         name = ir.StringAttr(own["qnn.name"]).value if "qnn.name" in own else f"{kind}{index}"
         scale = ir.FloatAttr(own["qnn.scale"]).value if "qnn.scale" in own else None
         zero_point = ir.IntegerAttr(own["qnn.zero_point"]).value if "qnn.zero_point" in own else None
         found.append(Port(name, shape_of(tensor), dtype_of(tensor), scale, zero_point))
     return tuple(found)
+
+
+STATE, START = "qnn.state", "qnn.start"
+"""Attributes of an argument: the result that is this argument in the next call, and its content in the first one."""
+
+
+def results_of_states(function: ir.Operation) -> dict[int, int]:
+    """The arguments that are states, by number, and their results; raises `CompileError` where one cannot be."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    given = enumerate(_attributes(function, "arg"))
+    states = {index: own[STATE] for index, own in given if STATE in own}
+    for index, own in states.items():
+        if not isinstance(own, ir.IntegerAttr):
+            raise error_at(function.location, f"{STATE} of argument {index} must be an integer, but got {own}")
+    found = {index: ir.IntegerAttr(own).value for index, own in states.items()}
+    for index, result in found.items():
+        fits = 0 <= result < len(type_.results) and type_.results[result] == type_.inputs[index]
+        if not fits or list(found.values()).count(result) > 1:
+            message = f"{STATE} of argument {index} must be a result of its own and of its type, but got {result}"
+            raise error_at(function.location, message)
+    return found
+
+
+def start_of(function: ir.Operation, argument: int) -> Array | None:
+    """What a state holds before the first call; None for zeros."""
+    own = _attributes(function, "arg")[argument]
+    if START not in own:
+        return None
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs[argument]
+    if not isinstance(own[START], ir.DenseElementsAttr) or ir.DenseElementsAttr(own[START]).type != type_:
+        raise error_at(function.location, f"{START} of argument {argument} must be elements of its type")
+    return elements_array(ir.DenseElementsAttr(own[START]), dtype_of(type_), shape_of(type_))
+
+
+def refuse_states(module: ir.Module, function: ir.Operation) -> None:
+    """Raise `CompileError` for a network with states, where it is compiled for more than one size."""
+    if results_of_states(function):
+        raise error_at_module(module, "a network that keeps a state must have inputs of known shapes")
+
+
+def _attributes(function: ir.Operation, kind: str) -> list[ir.DictAttr]:
+    """Those of each argument (``arg``) or result (``res``); none where no one has any."""
+    name = f"{kind}_attrs"
+    return [ir.DictAttr(one) for one in ir.ArrayAttr(function.attributes[name])] if name in function.attributes else []
 
 
 def _text(module: ir.Module, name: str) -> str | None:
@@ -178,6 +223,7 @@ def _tree(lowered: Lowered) -> Tree:
         "inputs": [_port_tree(port) for port in lowered.inputs],
         "live_bytes": lowered.live_bytes,
         "outputs": [_port_tree(port) for port in lowered.outputs],
+        **({"states": [(one.argument, one.output, one.start) for one in lowered.states]} if lowered.states else {}),
         "calls": [_call_tree(call) for call in lowered.calls],
         "threads": lowered.threads,
         "weights_bytes": lowered.weights_bytes,
@@ -237,6 +283,7 @@ def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
         kernels=len({call.kernel for call in calls}),
         clocked=bool(tree["clocked"]),
         threads=_size(tree["threads"]),
+        states=tuple(State(*map(int, numbers)) for numbers in tree.get("states", ())),
         externals=tuple((_size(start), _size(size)) for start, size in tree.get("externals", ())),
     )
 

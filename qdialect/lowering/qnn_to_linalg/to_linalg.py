@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
+
+import numpy as np
 
 from qdialect import targets
 from qdialect.dialect.type_constraints import TypeConstraint
@@ -23,6 +25,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import STORAGE_ELEMENTS, Pr
 from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory
+from qdialect.support.interface import State
 from qdialect.targets import Target
 
 
@@ -60,13 +63,17 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     without a lowering.
     """
     function = main_function(module)
-    inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
+    results = lowered.results_of_states(function)
+    arguments, outputs = lowered.ports(function, "arg"), list(lowered.ports(function, "res"))
+    for index, result in results.items():
+        outputs[result] = arguments[index]
     variants = variant_attributes.wanted_variants(module, target)
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        program = _program(function, target, variants)
+        program = _program(function, target, variants, results)
         is_apart = partial(multiplies_stored_pairs, program.strategy)
-        GraphLowering(function, program, extern_functions(module), is_apart=is_apart).run()
+        GraphLowering(function, program, extern_functions(module), states=results, is_apart=is_apart).run()
+        states = tuple(State(index, result, _start(program, function, index)) for index, result in results.items())
         text, arena = program.render(clocked)
     # Free the memory of packing now: MLIR's copy of the constants is their third.
     return_free_memory()
@@ -77,26 +84,37 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
         module,
         program.constants(),
         arena,
-        inputs,
-        outputs,
+        tuple(port for index, port in enumerate(arguments) if index not in results),
+        tuple(outputs),
         live_bytes=program.live_bytes(),
         weights_bytes=sum(program.packed_weights.values()),
         calls=program.kernel_calls(),
         buffers=program.buffers(),
         kernels=len(program.kernels),
         clocked=clocked,
+        states=states,
         externals=tuple((data.offset, data.length) for data in program.externals),
     )
     lowered.write(found, target.name)
 
 
-def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None) -> Program:
-    """An empty program with the arrays of `function`."""
+def _program(
+    function: ir.Operation, target: Target, variants: Mapping[str, str] | None, states: Collection[int]
+) -> Program:
+    """An empty program with the arrays of `function`; arguments that are `states` are in the arrays of results."""
     block = function.regions[0].blocks[0]
     returned = block.operations[len(block.operations) - 1].operands
-    inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (block.arguments, returned))
+    arguments = [value for index, value in enumerate(block.arguments) if index not in states]
+    inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (arguments, returned))
     strategy, location = strategy_of(target), function.location
     return Program(inputs, outputs, strategy, location=location, variants=variants)
+
+
+def _start(program: Program, function: ir.Operation, argument: int) -> int:
+    """Where the first content of a state stands among the constants; -1 for zeros."""
+    found = lowered.start_of(function, argument)
+    bits = None if found is None else np.ascontiguousarray(found).reshape(-1).view(np.uint8)
+    return -1 if bits is None or not bits.any() else program.constant(bits).offset
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:

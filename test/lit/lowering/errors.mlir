@@ -96,3 +96,31 @@ func.func @small_floats(%x: tensor<4xbf16>) -> tensor<4xbf16> {
   %0 = arith.addf %x, %x : tensor<4xbf16>
   return %0 : tensor<4xbf16>
 }
+
+// -----
+
+// expected-error @+1 {{qnn.state of argument 0 must be a result of its own and of its type, but got 1}}
+func.func @state_of_no_result(%x: tensor<4xf32> {qnn.state = 1 : i64}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{qnn.state of argument 0 must be a result of its own and of its type, but got 0}}
+func.func @state_of_two(%x: tensor<4xf32> {qnn.state = 0 : i64}, %y: tensor<4xf32> {qnn.state = 0 : i64}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{qnn.state of argument 0 must be an integer, but got "0"}}
+func.func @state_of_text(%x: tensor<4xf32> {qnn.state = "0"}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{qnn.start of argument 0 must be elements of its type}}
+func.func @start_of_another_type(%x: tensor<4xf32> {qnn.state = 0 : i64, qnn.start = dense<0> : tensor<4xi32>}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}

@@ -20,7 +20,7 @@ from qdialect.frontends.torch.archive.members import (
     part_of,
     shown,
 )
-from qdialect.frontends.torch.program.functionalization import check_apart, graph_of
+from qdialect.frontends.torch.program.functionalization import graph_of
 from qdialect.frontends.torch.program.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.program.pytorch_operators import defaults_of, element_of, is_check, schema_of
 from qdialect.frontends.torch.program.symbolic_shapes import Number, Range, extent_of, number, open_shape, sizes_of
@@ -139,9 +139,7 @@ class _Reader:
                 raise ImportModelError(f"model must not change '{', '.join(names) or shown(kind)}' when it runs")
             elif one.union()[0] != "as_none":
                 outputs.append(self.output(one))
-        graph = graph_of(self.nodes, inputs, outputs, self.constants, written)
-        check_apart({name: self.weights.place(target) for name, target in self.targets.items()}, graph.written)
-        return graph
+        return graph_of(self.nodes, inputs, outputs, self.constants, written)
 
     def _subgraph(self, graph: Field) -> Graph:
         """A graph that an operator runs; inputs that are not tensors have no name."""

@@ -7,15 +7,14 @@ a constant's memory is written to, the operator keeps its name, which the front 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from qdialect.frontends.building.checks import Array, Interface
 from qdialect.frontends.torch.program import pytorch_operators
-from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref, held_element
-from qdialect.support.diagnostics import ImportModelError
+from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref, held_element, memory_groups
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """The operator that puts a part back into a tensor, by the one that takes it."""
@@ -38,14 +37,6 @@ def functional(
         memory.hold(name, output)
     found = tuple(pure for index, node in enumerate(nodes) for pure in memory.step(index, node))
     return found, tuple(memory.now.get(name, name) for name in outputs)
-
-
-def check_apart(places: Mapping[str, Hashable], written: Iterable[str]) -> None:
-    """Raise `ImportModelError` where a constant that is `written` has the place in memory of another one."""
-    for name in written:
-        shared = next((other for other in places if other != name and places[other] == places.get(name)), None)
-        if shared is not None:
-            raise ImportModelError(f"'{name}' is written and must not share memory with '{shared}'")
 
 
 def graph_of(
@@ -71,7 +62,17 @@ def graph_of(
     found = {name: value for name, value in now.items() if name in kept or value != name}
     is_impure = bool(found) or any(is_in_place(node.kind) for node in pure)
     original = (tuple(flat), (*results, *(ends[name] for name in found))) if is_impure else None
-    return Graph(pure, tuple(inputs), names[:count], constants, found, original)
+    return Graph(pure, tuple(inputs), names[:count], constants, found, original, _entangled(constants, found))
+
+
+def _entangled(constants: Mapping[str, Array], written: Collection[str]) -> str:
+    """The first constant that is written to and has the memory of another one, as a message; empty where none has."""
+    for group in memory_groups(constants) if written else ():
+        changed = next((name for name in group if name in written), None)
+        if changed is not None and len(group) > 1:
+            other = next(name for name in group if name != changed)
+            return f"'{changed}' is written to and shares memory with '{other}'"
+    return ""
 
 
 # What is computed in a region of these is what is computed outside: they mark what a gradient needs, that a region is

@@ -132,6 +132,47 @@ def _refs(argument: Any) -> list[str]:
     return []
 
 
+def memory_groups(arrays: Mapping[str, Array]) -> list[list[str]]:
+    """The names of arrays, those together whose memory overlaps from its first byte to its last."""
+    groups: list[list[str]] = []
+    end = 0
+    for name in sorted(arrays, key=lambda one: _ends(arrays[one])):
+        first, last = _ends(arrays[name])
+        if groups and first < end:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+        end = max(end, last)
+    return groups
+
+
+def _ends(array: Array) -> tuple[int, int]:
+    """Where the memory of an array begins, and where it ends; strides are those of PyTorch, which go forwards."""
+    start: int = array.__array_interface__["data"][0]
+    steps = ((extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True))
+    return start, start + (sum(steps) + array.itemsize if array.size else 0)
+
+
+def in_own_memory(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Copies of arrays, which share memory with each other where the arrays do."""
+    found: dict[str, Array] = {}
+    for group in memory_groups(arrays):
+        if len(group) == 1:
+            found[group[0]] = np.array(arrays[group[0]])
+            continue
+        ends = [_ends(arrays[name]) for name in group]
+        first, last = min(ends)[0], max(last for _, last in ends)
+        # As far behind a multiple of what every element is aligned to as it was.
+        begin = first - first % _ALIGNMENT
+        block = np.zeros(last - begin, np.uint8)
+        for name, (start, _) in zip(group, ends, strict=True):
+            array = arrays[name]
+            found[name] = np.ndarray(array.shape, array.dtype, block, start - begin, array.strides)
+            found[name][...] = array
+    return {name: found[name] for name in arrays}
+
+
+_ALIGNMENT = 16
 Original = tuple[tuple[Node, ...], tuple[str, ...]]
 
 
@@ -147,6 +188,8 @@ class Graph:
     """Of constants that change when the program runs: the name of what they hold then."""
     original: Original | None = None
     """Before what works in place was replaced: nodes, and outputs with `written` behind; None where all of it was."""
+    entangled: str = ""
+    """Why nodes do not tell what is written, where another constant has the same memory: then PyTorch runs them all."""
 
     def opened(self) -> Graph:
         """The same with what is written as inputs and outputs, behind the others."""

@@ -17,8 +17,17 @@ import numpy as np
 
 from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents
-from qdialect.frontends.torch.program.functionalization import check_apart, graph_of
-from qdialect.frontends.torch.program.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
+from qdialect.frontends.torch.program.functionalization import graph_of
+from qdialect.frontends.torch.program.model import (
+    ELEMENTS,
+    UNKNOWN,
+    Graph,
+    Node,
+    Output,
+    Ref,
+    in_own_memory,
+    is_contiguous,
+)
 from qdialect.frontends.torch.program.pytorch_operators import array_of, element_of, is_check
 from qdialect.frontends.torch.program.symbolic_shapes import Number, extent_of, number, sizes_of
 from qdialect.support.diagnostics import ImportModelError
@@ -34,14 +43,14 @@ def read_program(program: Any, extents: Extents) -> Graph:
     """
     program = without_wrappers(program)
     nodes = {node.name: node for node in program.graph.nodes}
-    constants: dict[str, Array] = {}
+    held: dict[str, Any] = {}
     given: list[Any] = []
     buffers: dict[str, str] = {}
     for spec in program.graph_signature.input_specs:
         kind, name = spec.kind.name, getattr(spec.arg, "name", "")
         if kind in _CONSTANTS:
             buffers[spec.target] = name
-            constants[name] = _copied(_held(program, spec.target))
+            held[name] = _held(program, spec.target)
         elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
             given.append(nodes[name])
         else:
@@ -63,11 +72,8 @@ def read_program(program: Any, extents: Extents) -> Graph:
         extent_of=lambda found, name: extent_of(_expression(found), sizes, name),
     )
     inputs = [reader.interface(node) for node in given]
-    graph = reader.graph(program.graph, program.graph_module, inputs, constants, written)
-    held = {name: _held(program, target) for target, name in buffers.items()}
-    places = {name: tensor.untyped_storage().data_ptr() for name, tensor in held.items() if tensor.numel()}
-    check_apart(places, graph.written)
-    return graph
+    constants = in_own_memory({name: _array_of(tensor) for name, tensor in held.items()})
+    return reader.graph(program.graph, program.graph_module, inputs, constants, written)
 
 
 def _declared(extent: Any) -> int | str:
@@ -278,8 +284,13 @@ def _held(program: Any, target: str) -> Any:
 
 def _copied(tensor: Any) -> Array:
     """The array of a constant, in memory of its own."""
+    return np.array(_array_of(tensor))
+
+
+def _array_of(tensor: Any) -> Array:
+    """The array of a constant, in its memory."""
     try:
-        return np.array(array_of(tensor))
+        return array_of(tensor)
     except TypeError as error:
         raise ImportModelError(f"constants must be of a type of arrays, but got {tensor.dtype}") from error
 

@@ -405,9 +405,12 @@ def _gather_rows(
 
 @lowers(qnn.DynamicScatterOp)
 def _dynamic_scatter(lowering: GraphLowering, op: qnn.DynamicScatterOp) -> None:
-    data, indices, updates = (lowering.slot(value) for value in (op.data, op.indices, op.updates))
-    output, shape = lowering.result(op.output), shape_of(op.data.type)
-    lowering.copy(data, output, shape, f"{op.operation.name} data")
+    indices, updates, shape = lowering.slot(op.indices), lowering.slot(op.updates), shape_of(op.data.type)
+    # The rows of a state are written where it is.
+    is_in_place = lowering.is_stored(op.output)
+    output = lowering.slot(op.output) if is_in_place else lowering.result(op.output)
+    if not is_in_place:
+        lowering.copy(lowering.slot(op.data), output, shape, f"{op.operation.name} data")
     froms, tos = dim_strides(shape_of(op.updates.type), updates.storage), dim_strides(shape, output.storage)
     source = elementwise.MapOperand(updates, froms[1:], updates.storage.origin)
     target = elementwise.MapOperand(output, tos[1:], output.storage.origin)

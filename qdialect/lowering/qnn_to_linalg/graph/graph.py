@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -78,15 +79,20 @@ class GraphLowering:
         program: programs.Program,
         extern_functions: Mapping[str, ir.Operation] = MappingProxyType({}),
         *,
+        states: Mapping[int, int] = MappingProxyType({}),
         scope: Scope = Scope.NETWORK,
         is_apart: Callable[[ir.Operation], bool] = lambda _: False,
     ) -> None:
-        """`extern_functions` are those that external libraries implement, by name; `is_apart` is for `RowFusion`."""
+        """`extern_functions` are those that external libraries implement, by name; `is_apart` is for `RowFusion`.
+
+        Arguments that are `states`, by number, are in the arrays of results, whose numbers stand there.
+        """
         self.extern_functions = extern_functions
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
         self._arguments = list(block.arguments)
         self._returned = list(self._operations[-1].operands)
+        self._states = states
         self.program = program
         self._slots: dict[ir.Value, programs.BufferSlot] = {}
         self._derived: dict[Hashable, Any] = {}
@@ -101,8 +107,12 @@ class GraphLowering:
         """Lower every op; raises `CompileError` with a note per op without conversion, and if memory is too small."""
         _refuse_unknown(self._operations[:-1])
         check_repeated_constants(self._operations)
+        inputs = count()
         for index, argument in enumerate(self._arguments):
-            self._stage_input(index, argument)
+            if index in self._states:
+                self._stage_state(argument, self._states[index])
+            else:
+                self._stage_input(next(inputs), argument)
         for op in self._operations[:-1]:
             self._lower_at(op)
         self.program.names = ()
@@ -305,9 +315,39 @@ class GraphLowering:
         if argument not in self._paddings and self.can_be_array(argument):
             self._slots[argument] = array
             return
+        self._copy_in(argument, array, f"input {index}")
+
+    def _copy_in(self, argument: ir.Value, array: BufferSlot, label: str) -> None:
         slot = self._inside_padded(argument) or self.program.buffer(self._storage(argument))
         self.define(argument, slot)
-        self.copy(array, slot, shape_of(argument.type), f"input {index}")
+        self.copy(array, slot, shape_of(argument.type), label)
+
+    def _stage_state(self, argument: ir.Value, result: int) -> None:
+        """A state stays where it is if an op writes rows of it in place, else is copied before its array is written."""
+        array = self._array("output", result, argument)
+        if 0 in shape_of(argument.type) or not list(argument.uses):
+            return
+        written = self._written_rows(argument)
+        if written is None or self._seen_from(self._returned[result]) != written.output:
+            self._copy_in(argument, array, f"state {result}")
+            return
+        self._slots[argument] = array
+        self._slots[written.output] = replace(array, storage=dense_storage_of(written.output.type))
+
+    def _written_rows(self, argument: ir.Value) -> qnn.DynamicScatterOp | None:
+        """The op that writes rows of a state, if nothing else reads it, and its readers take users' arrays."""
+        value, reader = argument, only_user(argument)
+        while isinstance(reader, qnn.ReshapeOp):
+            value, reader = reader.output, only_user(reader.output)
+        if not isinstance(reader, qnn.DynamicScatterOp) or reader.data != value or self.is_padded(reader.output):
+            return None
+        return reader if self.can_be_array(reader.output) and signed_shift(argument.type) == 0 else None
+
+    def _seen_from(self, value: ir.Value) -> ir.Value:
+        """The value that `value` is in another shape."""
+        while isinstance(value.owner, ir.Operation | ir.OpView) and isinstance(value.owner.opview, qnn.ReshapeOp):
+            value = value.owner.opview.input
+        return value
 
     def _constant(self, value: ir.Value, padding: Padding | None) -> programs.BufferSlot:
         """A constant in the layout that kernels read, padding included: no call stores it."""

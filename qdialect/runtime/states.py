@@ -1,0 +1,99 @@
+"""Networks that keep arrays from call to call, such as the caches of a decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Self
+
+import numpy as np
+
+from qdialect.runtime.base import Array, Executable, check_count
+from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
+from qdialect.runtime.memory import CallLock
+from qdialect.runtime.native import NativeExecutable, compiled_region
+from qdialect.support.diagnostics import InputError
+
+
+class States:
+    """What a network keeps from call to call, by name; one call after the other reads and writes it."""
+
+    def __init__(self, arrays: Mapping[str, Array], results: Mapping[str, str]) -> None:
+        """`results` are the names of what comes in the place of those that are not written where they are."""
+        self.arrays = {name: np.array(array) for name, array in arrays.items()}
+        self.results, self._lock = results, CallLock()
+        self._next = {name: np.empty_like(array) for name, array in self.arrays.items()}
+
+    @classmethod
+    def of(cls, states: Mapping[str, tuple[Array, str]]) -> Self:
+        """Each array and its result."""
+        return cls({name: one[0] for name, one in states.items()}, {name: one[1] for name, one in states.items()})
+
+    def share(self, other: States) -> None:
+        """Keep in the same memory as `other`, of the same network for another shape of its inputs."""
+        self.arrays, self._next, self._lock = other.arrays, other._next, other._lock
+
+    def call(self) -> AbstractContextManager[object]:
+        """Held while a call reads and writes."""
+        return self._lock.lock if self.arrays else nullcontext()
+
+    def targets(self) -> dict[str, Array]:
+        """Where results are best written to, by their names."""
+        return {result: self._next[name] for name, result in self.results.items()}
+
+    def keep(self, values: dict[str, Array], outputs: Sequence[str]) -> None:
+        """Take the results of a call; outputs among them, or among what was read, become copies."""
+        own = {id(array) for array in (*self.arrays.values(), *self._next.values())}
+        for name, result in self.results.items():
+            target, array = self._next[name], values[result]
+            if array is not target:
+                np.copyto(target, array)
+            self._next[name], self.arrays[name] = self.arrays[name], target
+        values.update({name: np.array(values[name]) for name in outputs if id(values[name]) in own})
+
+
+class StatefulExecutable(Executable):
+    """A compiled network and its states, which a call reads and writes where they are."""
+
+    workspaces = 1
+    """One call after the other."""
+
+    def __init__(self, code: NativeExecutable) -> None:
+        """`code` takes the states among its outputs."""
+        self.code = code
+        self._names = [port.name if index in code.starts else "" for index, port in enumerate(code.outputs)]
+        """Of states, in the order of the outputs of `code`."""
+        self.inputs = code.inputs
+        self.outputs = (port for port, name in zip(code.outputs, self._names, strict=True) if not name)
+        self.target, self.threads, self.metadata = code.target, code.threads, code.metadata
+        self._describe_parts([code])
+        self.regions = (compiled_region(self),)
+        self.held = States({self._names[index]: start for index, start in code.starts.items()}, {})
+
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        check_count("output", len(outputs), len(self.outputs))
+        given = iter(outputs)
+        with self.held.call():
+            self.code.run(inputs, [self.held.arrays[name] if name else next(given) for name in self._names])
+
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> BoundArrays:
+        read, written = fitting("input", self.inputs, inputs), fitting("output", self.outputs, outputs)
+        check_outputs(self.outputs, written, read)
+        for port, array in zip(self.inputs, read, strict=True):
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                raise InputError(f"input '{port.name}' must be a contiguous and aligned array to be bound")
+        return BoundArrays(read, written, self.run)
+
+    def library(self, name: str) -> bytes:
+        """With what the states hold before the first call."""
+        return self.code.library(name)
+
+    def share_state(self, other: Executable) -> None:
+        if other.held is None or other.held.arrays.keys() != self.held.arrays.keys():
+            raise InputError("inputs must have the shapes of the first call: a framework keeps a state between calls")
+        self.held.share(other.held)
+
+
+def with_states(code: Executable) -> Executable:
+    """`code` with the states that it has, if there are any."""
+    return StatefulExecutable(code) if isinstance(code, NativeExecutable) and code.starts else code
