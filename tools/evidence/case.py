@@ -140,8 +140,8 @@ def _outcome_of_call(
     executable: Callable[..., Any], inputs: Sequence[Array], wanted: Sequence[Sequence[Array]], case: Case
 ) -> Outcome:
     """The best beside any of the results that are `wanted`."""
-    results = executable(*inputs)
-    arrays = [np.asarray(one) for one in (results if isinstance(results, tuple) else (results,))]
+    results: Any = executable(*inputs)
+    arrays: list[Array] = [np.asarray(one) for one in (results if isinstance(results, tuple) else (results,))]
     return min(compare_all(arrays, one, case.steps, case.limit) for one in wanted)
 
 

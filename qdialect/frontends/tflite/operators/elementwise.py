@@ -256,12 +256,12 @@ def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> 
 
 def unary(operator: Operator, data: Tensor, build: OfOne) -> registry.Building:
     """`elementwise` of one tensor."""
-    return elementwise(operator, [data], lambda s, values: build(s, values[0]))
+    return elementwise(operator, [data], build)
 
 
 def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> registry.Building:
     """`elementwise` of two tensors."""
-    return elementwise(operator, sides, lambda s, values: build(s, values[0], values[1]))
+    return elementwise(operator, sides, build)
 
 
 def broadcast_shape(tensors: Sequence[Tensor], output: Tensor) -> Shape:
@@ -371,7 +371,7 @@ def _select(operator: Operator) -> registry.Building:
     shape = broadcast_shape(tensors, output)
     emitter = yield
     values = [emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors]
-    return on_bits(emitter, values, output.element, lambda s, parts: s.select(*parts))
+    return on_bits(emitter, values, output.element, lambda s, chosen, *parts: s.select(chosen, *parts))
 
 
 # Comparisons of 16-bit values.

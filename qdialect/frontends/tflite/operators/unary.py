@@ -387,7 +387,7 @@ def _cast(operator: Operator) -> Building:
         return value
     if source in ("i8", "ui8", "i16", "i32") and target == "f32":
         return emitter.build(qnn.DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
-    return on_bits(emitter, [value], target, lambda s, operands: _number(s, operands[0], target))
+    return on_bits(emitter, [value], target, lambda s, x: _number(s, x, target))
 
 
 def _number(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
@@ -402,7 +402,7 @@ def _number(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
 
 def _saturated(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
     """Rounded towards zero; NaN, and numbers above all integers, give the largest one, those below the smallest."""
-    limits = np.iinfo(NUMPY_DTYPES[target])
+    limits = np.iinfo(NUMPY_DTYPES[target].name)
     least, largest = int(limits.min), int(limits.max)
     is_inside = s.op("arith.andi", s.compare("ge", x, float(least)), s.compare("lt", x, float(largest + 1)))
     whole = s.convert("arith.fptosi", s.select(is_inside, x, 0.0), "i64" if target == "i64" else "i32")

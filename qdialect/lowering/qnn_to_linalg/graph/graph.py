@@ -317,7 +317,7 @@ class GraphLowering:
             return
         self._copy_in(argument, array, f"input {index}")
 
-    def _copy_in(self, argument: ir.Value, array: BufferSlot, label: str) -> None:
+    def _copy_in(self, argument: ir.Value, array: programs.BufferSlot, label: str) -> None:
         slot = self._inside_padded(argument) or self.program.buffer(self._storage(argument))
         self.define(argument, slot)
         self.copy(array, slot, shape_of(argument.type), label)
@@ -332,7 +332,7 @@ class GraphLowering:
             self._copy_in(argument, array, f"state {result}")
             return
         self._slots[argument] = array
-        self._slots[written.output] = replace(array, storage=dense_storage_of(written.output.type))
+        self._slots[written.output] = replace(array, storage=programs.dense_storage_of(written.output.type))
 
     def _written_rows(self, argument: ir.Value) -> qnn.DynamicScatterOp | None:
         """The op that writes rows of a state, if nothing else reads it, and its readers take users' arrays."""
@@ -341,7 +341,7 @@ class GraphLowering:
             value, reader = reader.output, only_user(reader.output)
         if not isinstance(reader, qnn.DynamicScatterOp) or reader.data != value or self.is_padded(reader.output):
             return None
-        return reader if self.can_be_array(reader.output) and signed_shift(argument.type) == 0 else None
+        return reader if self.can_be_array(reader.output) and programs.signed_shift(argument.type) == 0 else None
 
     def _seen_from(self, value: ir.Value) -> ir.Value:
         """The value that `value` is in another shape."""
