@@ -68,13 +68,14 @@ class StatefulExecutable(Executable):
         self.target, self.threads, self.metadata = code.target, code.threads, code.metadata
         self._describe_parts([code])
         self.regions = (compiled_region(self),)
-        self.held = States({self._names[index]: start for index, start in code.starts.items()}, {})
+        self._states = States({self._names[index]: start for index, start in code.starts.items()}, {})
+        self.held = self._states
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         check_count("output", len(outputs), len(self.outputs))
         given = iter(outputs)
-        with self.held.call():
-            self.code.run(inputs, [self.held.arrays[name] if name else next(given) for name in self._names])
+        with self._states.call():
+            self.code.run(inputs, [self._states.arrays[name] if name else next(given) for name in self._names])
 
     def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> BoundArrays:
         read, written = fitting("input", self.inputs, inputs), fitting("output", self.outputs, outputs)
@@ -89,9 +90,9 @@ class StatefulExecutable(Executable):
         return self.code.library(name)
 
     def share_state(self, other: Executable) -> None:
-        if other.held is None or other.held.arrays.keys() != self.held.arrays.keys():
+        if other.held is None or other.held.arrays.keys() != self._states.arrays.keys():
             raise InputError("inputs must have the shapes of the first call: a framework keeps a state between calls")
-        self.held.share(other.held)
+        self._states.share(other.held)
 
 
 def with_states(code: Executable) -> Executable:
