@@ -234,12 +234,12 @@ def _network(tree: Mapping[str, Any]) -> Network:
     calls = tuple(ExternalCall(*map(_text, call)) for call in tree["externals"])
     batch = _batch(*tree["batch"], ports=(inputs, outputs)) if "batch" in tree else None
     metadata = {_text(name): _text(text) for name, text in tree.get("metadata", {}).items()}
-    states = tuple(_state(*state, len(outputs)) for state in tree.get("states", ()))
+    states = tuple(_state(len(outputs), *state) for state in tree.get("states", ()))
     threads = _count(tree["threads"], 1)
     return Network(_text(tree["name"]), inputs, outputs, threads, versions, batch, calls, metadata, states)
 
 
-def _state(argument: int, output: int, start: int, outputs: int) -> State:
+def _state(outputs: int, argument: int, output: int, start: int) -> State:
     if _count(output) >= outputs:
         raise ValueError(f"state must be one of {outputs} outputs, but is {output}")
     return State(_count(argument), output, _count(start, -1))

@@ -74,7 +74,8 @@ def compile_parts(
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
     with LATE_IMPORTS:
         from qdialect.frontends.planning.partition import divide
-        from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall, States
+        from qdialect.runtime.memory import States
+        from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
     wanted = options or CompileOptions()
     found, compiled = divide(division, lambda module: compile_tuned(module, wanted, store, is_verified=True))

@@ -25,7 +25,7 @@ from qdialect.support.interface import BFLOAT16, Array, KernelCall, Port
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from qdialect.runtime.states import States
+    from qdialect.runtime.memory import States
 
 # The forms in which an executable returns results.
 

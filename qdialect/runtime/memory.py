@@ -1,4 +1,4 @@
-"""The memory of an executable's calls: its allocation, the pool of workspaces, and the lock of a single one."""
+"""The memory of an executable's calls: its allocation, the pool of workspaces, the lock of a single one, and states."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import contextlib
 import mmap
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from queue import Empty, SimpleQueue
 from threading import RLock, get_ident
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 from weakref import WeakSet, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import Array
 
 # Allocation of a compiled network's memory.
 
@@ -227,3 +229,43 @@ def _begin_all_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_all_anew)
+
+
+# Arrays that a network keeps.
+
+
+class States:
+    """What a network keeps from call to call, by name; one call after the other reads and writes it."""
+
+    def __init__(self, arrays: Mapping[str, Array], results: Mapping[str, str]) -> None:
+        """`results` are the names of what comes in the place of those that are not written where they are."""
+        self.arrays = {name: np.array(array) for name, array in arrays.items()}
+        self.results, self._lock = results, CallLock()
+        self._next = {name: np.empty_like(array) for name, array in self.arrays.items()}
+
+    @classmethod
+    def of(cls, states: Mapping[str, tuple[Array, str]]) -> Self:
+        """Each array and its result."""
+        return cls({name: one[0] for name, one in states.items()}, {name: one[1] for name, one in states.items()})
+
+    def share(self, other: States) -> None:
+        """Keep in the same memory as `other`, of the same network for another shape of its inputs."""
+        self.arrays, self._next, self._lock = other.arrays, other._next, other._lock
+
+    def call(self) -> AbstractContextManager[object]:
+        """Held while a call reads and writes."""
+        return self._lock.lock if self.arrays else nullcontext()
+
+    def targets(self) -> dict[str, Array]:
+        """Where results are best written to, by their names."""
+        return {result: self._next[name] for name, result in self.results.items()}
+
+    def keep(self, values: dict[str, Array], outputs: Sequence[str]) -> None:
+        """Take the results of a call; outputs among them, or among what was read, become copies."""
+        own = {id(array) for array in (*self.arrays.values(), *self._next.values())}
+        for name, result in self.results.items():
+            target, array = self._next[name], values[result]
+            if array is not target:
+                np.copyto(target, array)
+            self._next[name], self.arrays[name] = self.arrays[name], target
+        values.update({name: np.array(values[name]) for name in outputs if id(values[name]) in own})

@@ -10,7 +10,7 @@ import numpy as np
 
 from qdialect.runtime.base import Bound, Executable, Region, empty
 from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
-from qdialect.runtime.states import States
+from qdialect.runtime.memory import States
 from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.support.interface import Array, Port
 

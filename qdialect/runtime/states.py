@@ -2,54 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Self
+from collections.abc import Sequence
 
-import numpy as np
-
-from qdialect.runtime.base import Array, Executable, check_count
+from qdialect.runtime.base import Executable, check_count
 from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
-from qdialect.runtime.memory import CallLock
+from qdialect.runtime.memory import States
 from qdialect.runtime.native import NativeExecutable, compiled_region
 from qdialect.support.diagnostics import InputError
-
-
-class States:
-    """What a network keeps from call to call, by name; one call after the other reads and writes it."""
-
-    def __init__(self, arrays: Mapping[str, Array], results: Mapping[str, str]) -> None:
-        """`results` are the names of what comes in the place of those that are not written where they are."""
-        self.arrays = {name: np.array(array) for name, array in arrays.items()}
-        self.results, self._lock = results, CallLock()
-        self._next = {name: np.empty_like(array) for name, array in self.arrays.items()}
-
-    @classmethod
-    def of(cls, states: Mapping[str, tuple[Array, str]]) -> Self:
-        """Each array and its result."""
-        return cls({name: one[0] for name, one in states.items()}, {name: one[1] for name, one in states.items()})
-
-    def share(self, other: States) -> None:
-        """Keep in the same memory as `other`, of the same network for another shape of its inputs."""
-        self.arrays, self._next, self._lock = other.arrays, other._next, other._lock
-
-    def call(self) -> AbstractContextManager[object]:
-        """Held while a call reads and writes."""
-        return self._lock.lock if self.arrays else nullcontext()
-
-    def targets(self) -> dict[str, Array]:
-        """Where results are best written to, by their names."""
-        return {result: self._next[name] for name, result in self.results.items()}
-
-    def keep(self, values: dict[str, Array], outputs: Sequence[str]) -> None:
-        """Take the results of a call; outputs among them, or among what was read, become copies."""
-        own = {id(array) for array in (*self.arrays.values(), *self._next.values())}
-        for name, result in self.results.items():
-            target, array = self._next[name], values[result]
-            if array is not target:
-                np.copyto(target, array)
-            self._next[name], self.arrays[name] = self.arrays[name], target
-        values.update({name: np.array(values[name]) for name in outputs if id(values[name]) in own})
 
 
 class StatefulExecutable(Executable):
@@ -68,13 +27,14 @@ class StatefulExecutable(Executable):
         self.target, self.threads, self.metadata = code.target, code.threads, code.metadata
         self._describe_parts([code])
         self.regions = (compiled_region(self),)
-        self.held = States({self._names[index]: start for index, start in code.starts.items()}, {})
+        self._states = States({self._names[index]: start for index, start in code.starts.items()}, {})
+        self.held = self._states
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         check_count("output", len(outputs), len(self.outputs))
         given = iter(outputs)
-        with self.held.call():
-            self.code.run(inputs, [self.held.arrays[name] if name else next(given) for name in self._names])
+        with self._states.call():
+            self.code.run(inputs, [self._states.arrays[name] if name else next(given) for name in self._names])
 
     def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> BoundArrays:
         read, written = fitting("input", self.inputs, inputs), fitting("output", self.outputs, outputs)
@@ -89,9 +49,9 @@ class StatefulExecutable(Executable):
         return self.code.library(name)
 
     def share_state(self, other: Executable) -> None:
-        if other.held is None or other.held.arrays.keys() != self.held.arrays.keys():
+        if other.held is None or other.held.arrays.keys() != self._states.arrays.keys():
             raise InputError("inputs must have the shapes of the first call: a framework keeps a state between calls")
-        self.held.share(other.held)
+        self._states.share(other.held)
 
 
 def with_states(code: Executable) -> Executable:
