@@ -49,7 +49,8 @@ _WHOLE: dict[str, Change] = {
     "shuffled": _shuffled,
     "least": lambda _, x: x.min().expand(x.shape),
     "largest": lambda _, x: x.max().expand(x.shape),
-    "ends": lambda rng, x: _some(rng, x, torch.iinfo(x.dtype).min, torch.iinfo(x.dtype).max, 0, -1),
+    # Without -1: PyTorch's process ends where it divides the smallest number by that.
+    "ends": lambda rng, x: _some(rng, x, torch.iinfo(x.dtype).min, torch.iinfo(x.dtype).max, 0),
     "negative": lambda _, x: -x,
     "zeros": lambda _, x: torch.zeros_like(x),
 }
