@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 from zlib import crc32
 
 import numpy as np
@@ -137,11 +137,15 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
 
 
 def _outcome_of_call(
-    executable: Callable[..., Any], inputs: Sequence[Array], wanted: Sequence[Sequence[Array]], case: Case
+    executable: Callable[..., Array | tuple[Array, ...]],
+    inputs: Sequence[Array],
+    wanted: Sequence[Sequence[Array]],
+    case: Case,
 ) -> Outcome:
     """The best beside any of the results that are `wanted`."""
-    results: Any = executable(*inputs)
-    arrays: list[Array] = [np.asarray(one) for one in (results if isinstance(results, tuple) else (results,))]
+    results = executable(*inputs)
+    found = results if isinstance(results, tuple) else (results,)
+    arrays = [np.asarray(one) for one in found]
     return min(compare_all(arrays, one, case.steps, case.limit) for one in wanted)
 
 

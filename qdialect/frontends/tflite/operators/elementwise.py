@@ -371,7 +371,7 @@ def _select(operator: Operator) -> registry.Building:
     shape = broadcast_shape(tensors, output)
     emitter = yield
     values = [emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors]
-    return on_bits(emitter, values, output.element, lambda s, chosen, *parts: s.select(chosen, *parts))
+    return on_bits(emitter, values, output.element, Arithmetic.select)
 
 
 # Comparisons of 16-bit values.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -387,7 +388,7 @@ def _cast(operator: Operator) -> Building:
         return value
     if source in ("i8", "ui8", "i16", "i32") and target == "f32":
         return emitter.build(qnn.DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
-    return on_bits(emitter, [value], target, lambda s, x: _number(s, x, target))
+    return on_bits(emitter, [value], target, partial(_number, target=target))
 
 
 def _number(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
