@@ -187,6 +187,7 @@ def of_onnx_runtime(model: bytes | Path, *inputs: Array, is_optimized: bool = Tr
     options.log_severity_level = 3
     # With several threads what is quantized in a call is quantized for each row of a batch.
     options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.x64quantprecision", "1")
     for name, entry in entries.items():
         options.add_session_config_entry(f"session.{name}", entry)
     if not is_optimized:

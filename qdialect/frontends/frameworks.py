@@ -134,6 +134,7 @@ def _session(content: bytes, threads: int, *, is_optimized: bool) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
+    options.add_session_config_entry("session.x64quantprecision", "1")
     levels = package.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if is_optimized else levels.ORT_DISABLE_ALL
     try:

@@ -179,8 +179,7 @@ def write_model(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] =
     for one in subgraphs:
         firsts.append(len(contents))
         contents += one.writer.contents
-    held = [_aligned_bytes(builder, content) if content else None for content in contents]
-    buffers = table_vector(builder, [table(builder, "Buffer", Data=data) for data in held])
+    buffers = table_vector(builder, [_write_buffer(builder, content) for content in contents])
     written = [
         one.writer.write(builder, operator_codes, one.inputs, one.outputs, first)
         for one, first in zip(subgraphs, firsts, strict=True)
@@ -241,6 +240,10 @@ def table_vector(builder: Builder, offsets: Sequence[int]) -> int:
 
 def _indices(builder: Builder, values: Sequence[int]) -> int:
     return builder.CreateNumpyVector(np.array(values, dtype=np.int32))
+
+
+def _write_buffer(builder: Builder, content: bytes) -> int:
+    return table(builder, "Buffer", Data=_aligned_bytes(builder, content) if content else None)
 
 
 def _aligned_bytes(builder: Builder, content: bytes) -> int:
