@@ -17,6 +17,7 @@ from onnx_graphs import (
     Quantization,
     convolved,
     drawn,
+    drawn_weights,
     f32_values,
     numbers,
     of_onnx_runtime,
@@ -283,7 +284,7 @@ MATRIX = [drawn((6, 3), np.int8, 6)]
 PER_COLUMN = [np.array([0.01, 0.02, 0.03], np.float32)], [np.zeros(3, np.int8)]
 BIAS = [np.array([1.0, -2.0, 3.0], np.float32)]
 GAMMA = [np.linspace(0.5, 2, 6).astype(np.float32)]
-WEIGHTS = [drawn((2, 6, 12), np.int8, 7)], [drawn((2, 3, 12), np.int8, 8)]
+WEIGHTS = [drawn_weights((2, 6, 12), np.int8, 7)], [drawn_weights((2, 3, 12), np.int8, 8)]
 SCALES = [np.array([0.01, 0.02], np.float32)], [np.zeros(2, np.int8)]
 STATES = [np.full((2, 2, 3), 0.3, np.float32)], [np.full((2, 2, 3), -0.2, np.float32)]
 GATES = [np.linspace(-1, 1, 48).reshape(2, 24).astype(np.float32)]

@@ -82,8 +82,8 @@ def test_regions_of_the_framework_are_marked_and_the_others_have_kernels(divided
     assert [op["id"] for op in divided.ops] == list(range(len(divided.ops)))
     # One kernel stands for the first convolution and the addition.
     first = next(node for node in divided.nodes if node["kind"] == "Conv")
-    (shared,) = set(first["calls"]) & set(nodes["Add"]["calls"])
-    assert divided.calls[shared]["label"] == "qnn.fused_conv2d"
+    shared = set(first["calls"]) & set(nodes["Add"]["calls"])
+    assert "qnn.fused_conv2d" in [divided.calls[call]["label"] for call in shared]
     assert all(read < op["id"] for op in divided.ops for read in op["reads"])
     # Regions read what those before them give.
     (foreign,) = (op for op in divided.ops if op["region"] == 1)

@@ -16,6 +16,7 @@ from onnx_graphs import (
     check_node,
     convolved,
     drawn,
+    drawn_weights,
     node,
     of_onnx_runtime,
     refused,
@@ -141,7 +142,7 @@ def test_quantized_convolutions(kernel: str, dtype: Any) -> None:
     w = (b.input("w", weight, dtype), *b.parameters((0.01, 3 if dtype is np.uint8 else 0), dtype))
     bias = b.constant(np.arange(weight[0], dtype=np.int32) * 900 - 1000)
     y = b.node("QLinearConv", *x, *w, *b.parameters((0.13, 120), np.uint8), bias, **attributes)
-    agreed(b.finish(y), drawn(data, np.uint8), drawn(weight, dtype, seed=1))
+    agreed(b.finish(y), drawn(data, np.uint8), drawn_weights(weight, dtype, seed=1))
 
 
 @variants_together
@@ -152,7 +153,7 @@ def test_groups_of_convolutions(kernel: str) -> None:
     x = b.dequantize(b.input("x", data, np.uint8), (0.02, 131))
     w = b.dequantize(b.input("w", weight, np.int8), (0.01, 0), np.int8)
     y = b.quantize(b.node("Conv", x, w, **attributes), (0.13, 120))
-    agreed(b.finish(y), drawn(data, np.uint8), drawn(weight, np.int8, seed=1))
+    agreed(b.finish(y), drawn(data, np.uint8), drawn_weights(weight, np.int8, seed=1))
 
 
 # Contractions of 16-bit data: up to 256 terms are f32 sums of ONNX Runtime's order, more are exact sums, scaled once.
@@ -225,7 +226,7 @@ def test_weights_by_channel() -> None:
     x = (b.input("x", data, np.uint8), *b.parameters((0.02, 131), np.uint8))
     w = (b.input("w", weight, np.int8), b.constant(scales), b.constant(np.zeros(weight[0], np.int8)))
     y = b.node("QLinearConv", *x, *w, *b.parameters((0.13, 120), np.uint8), **attributes)
-    agreed(b.finish(y), drawn(data, np.uint8), drawn(weight, np.int8, seed=1))
+    agreed(b.finish(y), drawn(data, np.uint8), drawn_weights(weight, np.int8, seed=1))
 
 
 def test_weights_that_the_network_computes() -> None:

@@ -17,6 +17,7 @@ from onnx_graphs import (
     assert_same,
     convolved,
     drawn,
+    drawn_weights,
     found_by,
     node,
     of_onnx_runtime,
@@ -134,7 +135,7 @@ class DynamicChain:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("shape", [(5, 19), (2, 3, 64)])
 def test_a_matrix_product_is_one_op(shape: tuple[int, ...], dtype: type, per_channel: bool) -> None:
-    chain = DynamicChain("MatMulInteger", shape, drawn((shape[-1], 10), dtype), per_channel)
+    chain = DynamicChain("MatMulInteger", shape, drawn_weights((shape[-1], 10), dtype), per_channel)
     assert_as_onnx_says(chain.content, chain.data)
     names = names_of(chain.content)
     assert names.count("qnn.dynamic_dense") == 1
@@ -174,7 +175,7 @@ def test_a_convolution_is_one_op(shape: tuple[int, ...], weight: tuple[int, ...]
 def test_an_activation_is_part_of_the_product(
     kind: str, op: str, shape: tuple[int, ...], weight: tuple[int, ...]
 ) -> None:
-    chain = DynamicChain(kind, shape, drawn(weight, np.int8), False, activated=True)
+    chain = DynamicChain(kind, shape, drawn_weights(weight, np.int8), False, activated=True)
     (found,) = run(chain.content, chain.data)
     assert found.min() == 0 < found.max()
     assert names_of(chain.content) == names_of(chain.plain)
@@ -208,7 +209,7 @@ def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], col
 @pytest.mark.parametrize("bias", [False, True])
 def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:
     rng = np.random.default_rng(4)
-    weight, columns = drawn((20, 9), np.int8), (9,) if per_column else ()
+    weight, columns = drawn_weights((20, 9), np.int8), (9,) if per_column else ()
     scales = np.asarray(rng.uniform(0.01, 0.02, columns), np.float32)
     points = np.asarray(rng.integers(-9, 9, columns), np.int8)
     addend = rng.normal(size=9).astype(np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_ops import variants_together
 from onnx import TensorProto, helper
-from onnx_graphs import Array, ModelBuilder, agreed, drawn, of_onnx_runtime, refused, run
+from onnx_graphs import Array, ModelBuilder, agreed, drawn, drawn_weights, of_onnx_runtime, refused, run
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
@@ -109,7 +109,7 @@ def quantized_weights(case: str, channels: int, *, has_many: bool) -> tuple[Arra
     """Quantized weights, their scales, and the axis of these."""
     shape, axis = EXACT[case][1], 0 if case.startswith("Conv") and not case.startswith("ConvT") else 1
     scales = W * 2.0 ** (np.arange(channels) % 3) if has_many else W
-    return drawn(shape, np.int8, seed=2), scales, axis
+    return drawn_weights(shape, np.int8, seed=2), scales, axis
 
 
 @variants_together
@@ -140,7 +140,10 @@ def test_the_scale_of_a_bias_counts(
 
 def test_two_convolutions_share_a_bias() -> None:
     b, case = ModelBuilder(), "Conv, one dimension"
-    weights, bias = b.weight(drawn((4, 3, 3), np.int8), W), b.weight(np.array([-900, -450, 0, 450], np.int32), X[0] * W)
+    weights, bias = (
+        b.weight(drawn_weights((4, 3, 3), np.int8), W),
+        b.weight(np.array([-900, -450, 0, 450], np.int32), X[0] * W),
+    )
     first = b.quantize(contraction(b, case, weights, bias), Y)
     other = b.dequantize(b.input("z", (1, 3, 6), np.uint8), (4 * X[0], 128))
     second = b.quantize(b.node("Conv", other, weights, bias), Y)

@@ -289,8 +289,9 @@ def test_scales_by_block(block: int, shape: tuple[int, int], least: float, activ
     assert np.corrcoef(np.ravel(found), np.ravel(real if activation == 0 else np.maximum(real, 0)))[0, 1] > 0.99
     (wanted,) = whole(path, x, kernels="AUTO")
     largest = np.maximum(np.abs(wanted).max(axis=1, keepdims=True), 1)
-    assert_floats_within(found / largest, wanted / largest, "formula")
-    if resolve("host").has_vnni:
+    if not resolve("host").has_vnni:
+        np.testing.assert_allclose(found / largest, wanted / largest, atol=1e-4)
+    else:
         np.testing.assert_array_equal(found, wanted)
         assert channels < 64 or executable.constants_bytes <= 1.1 * len(content)
 

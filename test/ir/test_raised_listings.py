@@ -14,6 +14,7 @@ from drawn_graphs import Array, drawn_epilogue, drawn_graph, op_names
 from qdialect import CompileError, compile, parse
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import explain_matches
+from qdialect.runtime.compiler import CompiledExecutable
 
 F32 = np.float32
 
@@ -208,11 +209,16 @@ FORMS = pytest.mark.parametrize(
 def test_a_listing_is_one_kernel_with_its_own_bits(listing: Any, meaning: Any, layer: Layer) -> None:
     module = parse(listing(layer))
     compiled = compile(module)
-    assert [call.label for call in compiled.calls] == ["qnn.fused_conv2d"]
+    assert _kernels(compiled) == ["qnn.fused_conv2d"]
     image = layer.image()
     wanted = meaning(layer, image)
     assert len(np.unique(wanted)) > 20
     np.testing.assert_array_equal(compiled(image), wanted)
+
+
+def _kernels(compiled: CompiledExecutable) -> list[str]:
+    """The image becomes words where a CPU has no dot product of bytes."""
+    return [call.label for call in compiled.calls if call.label != "words"]
 
 
 @FORMS
@@ -235,7 +241,7 @@ def test_the_float_form_may_round_to_even() -> None:
     v13 = np.where(v11 < 0, v11 * F32(0.01), v11) / F32(0.0350804)
     v14 = np.copysign(np.floor(np.abs(v13.astype(np.float64)) + 0.5), v13).astype(F32)
     compiled = compile(parse(text))
-    assert [call.label for call in compiled.calls] == ["qnn.fused_conv2d"]
+    assert _kernels(compiled) == ["qnn.fused_conv2d"]
     np.testing.assert_array_equal(compiled(image), np.clip(v14 + F32(7), 0, 255).astype(np.uint8))
 
 

@@ -21,7 +21,7 @@ from tflite_graphs import small_network
 
 import qdialect
 from qdialect.bench.results import Results
-from qdialect.cli import bench, cache, compile, import_model, opt, run
+from qdialect.cli import bench, cache, compile, explore, import_model, opt, run
 from tools import capacity
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -247,6 +247,7 @@ TOUR = {
     "qdialect-bench": bench.main,
     "qdialect-cache": cache.main,
     "qdialect-compile": compile.main,
+    "qdialect-explore": explore.main,
     "qdialect-import": import_model.main,
     "qdialect-opt": opt.main,
     "qdialect-run": run.main,
@@ -257,7 +258,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     write_models(Path())
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
-    assert len(lines) == 13
+    assert len(lines) == 14
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
         assert TOUR[program](arguments) == 0, line

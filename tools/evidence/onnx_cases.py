@@ -13,18 +13,16 @@ import numpy as np
 import onnx.backend.test.case.node as package
 from onnx import GraphProto, ModelProto, TensorProto, defs, helper, numpy_helper, version_converter
 
+from qdialect.bench.frameworks import onnx_runtime_session
 from qdialect.support.interface import Array
 from tools.evidence.case import Case, InvalidCaseError, Key, Source
 
-onnxruntime: Any = import_module("onnxruntime")
 _NUMBERS = "biuf"
 _OLD_SET, _NEWEST_SET = 13, 24
 _FORMAT_VERSION = 10
 # Operators have up to ninety cases of one kind; a few of each operator and form find what all find.
 _CASES_OF_A_FORM = 4
 _QDQ = {"uint8 QDQ": np.uint8, "int8 QDQ": np.int8}
-# ONNX Runtime speaks of each model that it refuses.
-onnxruntime.set_default_logger_severity(4)
 
 
 class OnnxCases(Source):
@@ -55,11 +53,8 @@ class OnnxCases(Source):
 
 def run(model: bytes, inputs: Sequence[Array], *, is_optimized: bool = True) -> list[Array]:
     """What ONNX Runtime gives by default; raises `InvalidCaseError` where it refuses, or is not sure itself."""
-    options = onnxruntime.SessionOptions()
-    if not is_optimized:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnx_runtime_session(model, is_optimized=is_optimized)
         feeds = {one.name: value for one, value in zip(session.get_inputs(), inputs, strict=True)}
         first, again = (session.run(None, feeds) for _ in range(2))
     except Exception as error:
