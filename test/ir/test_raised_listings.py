@@ -14,7 +14,7 @@ from drawn_graphs import Array, drawn_epilogue, drawn_graph, op_names
 from qdialect import CompileError, compile, parse
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import explain_matches
-from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.runtime import Executable
 
 F32 = np.float32
 
@@ -216,7 +216,7 @@ def test_a_listing_is_one_kernel_with_its_own_bits(listing: Any, meaning: Any, l
     np.testing.assert_array_equal(compiled(image), wanted)
 
 
-def _kernels(compiled: CompiledExecutable) -> list[str]:
+def _kernels(compiled: Executable) -> list[str]:
     """The image becomes words where a CPU has no dot product of bytes."""
     return [call.label for call in compiled.calls if call.label != "words"]
 
