@@ -197,7 +197,10 @@ def of_onnx_runtime(model: bytes | Path, *inputs: Array, is_optimized: bool = Tr
         options.add_session_config_entry(f"session.{name}", entry)
     if not is_optimized:
         options.graph_optimization_level = ORT.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = _session(model, options)
+    if "x64quantprecision" in entries:
+        session = ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    else:
+        session = _session(model, options)
     return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))
 
 
