@@ -152,7 +152,10 @@ class Lines:
 
 
 def outcome(mutant: Mutant, tests: list[str], scratch: Path) -> str:
-    """``caught``, ``missed`` by those tests, ``too long`` for them, or ``not executed`` by any."""
+    """``caught``, ``missed`` by those tests, ``too long`` for them, or ``not executed`` by any.
+
+    ``not found`` are tests that have another name since they were recorded, which prove nothing.
+    """
     if not tests:
         return "not executed"
     path = scratch / mutant.file
@@ -166,6 +169,8 @@ def outcome(mutant: Mutant, tests: list[str], scratch: Path) -> str:
         return "too long"
     finally:
         path.write_text(source)
+    if done.returncode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return "not found"
     return "missed" if done.returncode == 0 else "caught"
 
 
